@@ -1,0 +1,1 @@
+"""Private implementation of haliax; the public modules beside it re-export from here."""
