@@ -1,0 +1,104 @@
+"""The architecture, checked on the syntax trees: one total order of modules, top-level imports, short files."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src"
+
+# The reading order. A module imports only from modules above it; a new module is added where it belongs.
+ORDER = """
+    __about__ _src
+    types field testing
+    _src.util _src.jax_compat _src.jax_helpers _src.errors
+    _src.axis _src.axis_order _src.dslice axis
+    _src.parsing _src.resources
+    _src.array_base _src.annotations _src.broadcasting
+    _src.families _src.elementwise _src.reductions
+    _src.rearrange _src.reshape _src.indexing _src.dot _src.einsum
+    _src.named_array _src.creation core wrap
+    haxtyping ops random fft poly specialized_fns ref
+    _src.tree tree util
+    _src.distributed jax_utils
+    _src.sharding
+    _src.vmap _src.checkpointing _src.scan hof tree_util
+    _src.forced_host_shim _src.mesh_mismatch _src.named_jit _src.explain _src.shard_map partitioning
+    _src.state_dict state_dict debug
+    _src.dot_general _src.fp8
+    nn.activations nn.mup nn.normalization nn.dropout nn.pool nn.conv nn.loss nn.attention
+    nn.ragged_dot nn.linear nn.embedding nn.mlp nn.scan nn
+    quantization
+""".split()
+ORDER = [f"haliax.{name}" for name in ORDER] + ["haliax"]
+
+FACADES = "axis core wrap tree util jax_utils hof partitioning state_dict nn".split()
+FACADES = [f"haliax.{name}" for name in FACADES] + ["haliax"]
+
+OPTIONAL_DEPENDENCIES = {"aqt", "pytest", "torch"}  # imported where they are used, so that haliax works without them
+MAX_LINES = 500
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = sorted((SRC / "haliax").rglob("*.py"))
+MODULES = {module_name(path): ast.parse(path.read_text()) for path in FILES}
+PACKAGES = {module_name(path) for path in FILES if path.stem == "__init__"}
+
+
+def imported(module: str, tree: ast.AST) -> Iterator[str]:
+    """The absolute dotted names that the statements below `tree` import, as far down as they are modules of ours."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            up = node.level - (module in PACKAGES)  # a package is its own first parent
+            parents = module.split(".")[: -up or None] if node.level else []
+            base = ".".join([*parents, *filter(None, [node.module])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+            yield from (name if name in ORDER else base for name in names)
+
+
+each_module = pytest.mark.parametrize("module", MODULES)
+
+
+def test_every_module_has_one_place():
+    assert len(ORDER) == len(set(ORDER))
+    assert MODULES.keys() <= set(ORDER), "add the new module to ORDER, where it belongs"
+    assert set(FACADES) <= set(ORDER)
+
+
+@each_module
+def test_imports_point_up(module):
+    above = set(ORDER[: ORDER.index(module)])
+    ours = {name for name in imported(module, MODULES[module]) if name.split(".")[0] == "haliax"}
+    assert ours <= above
+
+
+@each_module
+def test_functions_import_only_optional_dependencies(module):
+    functions = (n for n in ast.walk(MODULES[module]) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    local = {name.split(".")[0] for function in functions for name in imported(module, function)}
+    assert local <= OPTIONAL_DEPENDENCIES
+
+
+def test_jax_internals_are_used_in_one_file():
+    users = {m for m, tree in MODULES.items() if any(n.startswith("jax._src") for n in imported(m, tree))}
+    users |= {m for m, tree in MODULES.items() for n in ast.walk(tree) if ast.unparse(n) == "jax._src"}
+    assert users <= {"haliax._src.jax_compat"}
+
+
+@pytest.mark.parametrize("module", [m for m in FACADES if m in MODULES])
+def test_facades_only_reexport(module):
+    defined = [n.name for n in MODULES[module].body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    assert defined == []
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "examples"])
+def test_files_are_short(folder):
+    lines = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in (ROOT / folder).rglob("*.py")}
+    assert {path: n for path, n in lines.items() if n > MAX_LINES} == {}
