@@ -31,9 +31,9 @@ def problem(op: str, given: str, expected: str = "", remedy: str = "") -> str:
     return f"{sentence} {remedy.strip()}" if remedy.strip() else sentence
 
 
-def axis_not_found(op: str, name: str, shape: Mapping[str, int | None]) -> ValueError:
+def axis_not_found(op: str, name: str, shape: Mapping[str, int | None], owner: str = "the array has") -> ValueError:
     """An axis was named that the array (or axis specification) does not have."""
-    return ValueError(problem(op, f"no axis {name!r}", f"the array has {format_shape(shape)}", nearest(name, shape)))
+    return ValueError(problem(op, f"no axis {name!r}", f"{owner} {format_shape(shape)}", nearest(name, shape)))
 
 
 def size_mismatch(op: str, name: str, given: int, expected: int, remedy: str = "") -> ValueError:
@@ -52,6 +52,11 @@ def duplicate_axes(op: str, names: Iterable[str], remedy: str = "") -> ValueErro
 def wrong_type(op: str, argument: str, value: object, expected: str, remedy: str = "") -> TypeError:
     """An argument has a type that the operation can not use; only the type is shown, never the value."""
     return TypeError(problem(op, f"{argument} is a {type(value).__name__}", f"expected {expected}", remedy))
+
+
+def wrong_dtype(op: str, argument: str, dtype: object, expected: str, remedy: str = "") -> TypeError:
+    """An array has a dtype that the operation can not use."""
+    return TypeError(problem(op, f"{argument} has dtype {dtype}", f"expected {expected}", remedy))
 
 
 def bad_value(op: str, given: str, expected: str, remedy: str = "") -> ValueError:
