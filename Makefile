@@ -1,0 +1,37 @@
+# Everything runs in .venv, made with $(PYTHON); a target installs what it needs once, until pyproject.toml changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test bench lint types clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/train_lm.py
+
+test: $(VENV)/.test,demo
+	$(BIN)/python -m pytest -n auto --maxprocesses 8
+
+bench: $(VENV)/.test,demo
+	$(BIN)/python -m pytest benchmarks
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/.dev
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# A stamp is named after the extras that were installed.
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e '.[$*]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "haliax needs Python 3.11 or newer, and $(PYTHON) is older or missing: make PYTHON=python3.11 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
