@@ -45,12 +45,12 @@ def rearrange_for_partial_order(partial_order: PartialAxisSpec, axes: Sequence[A
 
 def order_axes(op: str, partial_order: PartialAxisSpec, axes: Sequence[Ax]) -> tuple[Ax, ...]:
     """`rearrange_for_partial_order` with the name of the operation that a message gives."""
-    by_name = {axis_name(axis): axis for axis in axes}
-    groups = _named_groups(op, partial_order, shape_dict(op, axes))
-    if len(by_name) < len(axes):
+    shape = shape_dict(op, axes)
+    if len(shape) < len(axes):
         raise errors.duplicate_axes(op, axis_name(axes))
+    groups = _named_groups(op, partial_order, shape)
 
-    position = {name: i for i, name in enumerate(by_name)}
+    position = {name: i for i, name in enumerate(shape)}
     named = {name for group in groups for name in group}
     firsts = [min((position[name] for name in group), default=len(position)) for group in groups[:-1]]
     fillings: list[list[str]] = [[] for _ in firsts]
@@ -60,7 +60,7 @@ def order_axes(op: str, partial_order: PartialAxisSpec, axes: Sequence[Ax]) -> t
             fillings[target].append(name)
 
     order = [name for group, filling in zip(groups, [*fillings, []], strict=True) for name in (*group, *filling)]
-    return tuple(by_name[name] for name in order)
+    return tuple(axes[position[name]] for name in order)
 
 
 def _named_groups(op: str, partial_order: PartialAxisSpec, shape: PartialShapeDict) -> list[list[str]]:
@@ -86,7 +86,7 @@ def _named_groups(op: str, partial_order: PartialAxisSpec, shape: PartialShapeDi
 
 def _known_name(op: str, i: int, entry: AxisSelector, shape: PartialShapeDict) -> str:
     """The name of an entry of a partial order, once it is known to be one of the axes."""
-    if not isinstance(entry, Axis | str):
+    if not isinstance(entry, AxisSelector):
         raise errors.wrong_type(op, f"entry {i} of the order", entry, "an Axis, a name or `...`")
     name = axis_name(entry)
     if name not in shape:

@@ -169,7 +169,7 @@ def resolve_axis(axis_spec: AxisSpec, axis_selection: AxisSelection) -> AxisSpec
     if isinstance(axis_selection, Mapping):
         return resolved
     axes = make_axes(**resolved)
-    return axes[0] if isinstance(axis_selection, Axis | str) else axes
+    return axes[0] if isinstance(axis_selection, AxisSelector) else axes
 
 
 def selects_axis(selector: AxisSelection, selected: AxisSelection) -> bool:
@@ -204,7 +204,7 @@ def is_axis_compatible(ax1: AxisSelector, ax2: AxisSelector) -> bool:
         TypeError: An argument is neither an `Axis` nor a name.
     """
     for i, axis in enumerate((ax1, ax2), 1):
-        if not isinstance(axis, Axis | str):
+        if not isinstance(axis, AxisSelector):
             raise errors.wrong_type("is_axis_compatible", f"ax{i}", axis, ONE_AXIS)
     return selects_axis(ax1, ax2)
 
@@ -224,7 +224,7 @@ def replace_axis(axis_spec: AxisSelection, old: AxisSelector, new: AxisSelection
         TypeError: An argument does not name axes, or `old` names several.
         ValueError: `old` is absent or has another size, or an axis of `new` is there already.
     """
-    if not isinstance(old, Axis | str):
+    if not isinstance(old, AxisSelector):
         raise errors.wrong_type("replace_axis", "old", old, ONE_AXIS)
     shape = shape_with("replace_axis", axis_spec, shape_dict("replace_axis", old))
     inserted = shape_dict("replace_axis", new)

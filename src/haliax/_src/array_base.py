@@ -1,0 +1,235 @@
+"""The data of a named array: an array, the names of its axes, and look-ups by name.
+
+Operations are functions below this module in the order of imports and above `NamedArray`; they test for
+`NamedArrayBase` and build their results with `like`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from haliax._src.axis import Axis, AxisSelection, AxisSelector, AxisSpec, axis_name
+from haliax._src.errors import axis_not_found, bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
+
+A = TypeVar("A", bound="NamedArrayBase")
+
+_shape_checks: ContextVar[bool] = ContextVar("haliax_shape_checks", default=True)
+
+
+def are_shape_checks_enabled() -> bool:
+    """Whether making a NamedArray checks the sizes of its axes (it does, unless switched off)."""
+    return _shape_checks.get()
+
+
+@contextmanager
+def enable_shape_checks(enabled: bool):
+    """A context in which making a NamedArray does, or does not, check its sizes.
+
+    Args:
+        enabled: Whether to check.
+
+    Yields:
+        The previous setting.
+    """
+    token = _shape_checks.set(enabled)
+    try:
+        yield token.old_value if token.old_value is not ContextVar else True
+    finally:
+        _shape_checks.reset(token)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, init=False, slots=True, weakref_slot=True)
+class NamedArrayBase:
+    """An array whose axes have names.
+
+    Args:
+        array: The array, of any rank; a pytree transformation may put anything in its place.
+        axis_names: One name, or Axis whose size must fit, for each axis.
+    """
+
+    array: Any
+    axis_names: tuple[str, ...]
+
+    concrete: ClassVar[type[Any]]
+    """The public class, for operations that make a named array where none was given; set once, by its module."""
+
+    def __init__(self, array: Any, axis_names: AxisSpec | Sequence[AxisSelector] | str):
+        """Check names and sizes against the array."""
+        names = normalize_names(axis_names)
+        if hasattr(array, "shape") and _shape_checks.get():
+            check_axes("NamedArray", array.shape, names, axis_names)
+        _set_array(self, array)
+        _set_names(self, names)
+
+    def like(self: A, array: Any, axis_names: tuple[str, ...]) -> A:
+        """A NamedArray of the same class around another array, with nothing checked."""
+        new = _new(type(self))
+        _set_array(new, array)
+        _set_names(new, axis_names)
+        return new
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes, in the order of the array's dimensions."""
+        return tuple(map(Axis, self.axis_names, self._sizes()))
+
+    @property
+    def shape(self) -> Mapping[str, int]:
+        """The sizes by axis name, in the order of the array's dimensions."""
+        return dict(zip(self.axis_names, self._sizes(), strict=True))
+
+    def _sizes(self) -> tuple[int, ...]:
+        """The array's shape, once it is sure to fit the names."""
+        shape = getattr(self.array, "shape", None)
+        if shape is None or len(shape) != len(self.axis_names):
+            raise self._shape_error(shape)
+        return shape
+
+    def _shape_error(self, shape: tuple[int, ...] | None) -> ValueError:
+        what = f"holds a {type(self.array).__name__}" if shape is None else f"holds an array of shape {tuple(shape)}"
+        return bad_value(
+            "NamedArray",
+            f"an array with axes ({', '.join(self.axis_names)}) {what}",
+            "one dimension for each name",
+            "A transformation of pytrees (jax.vmap, jax.lax.scan) may have changed its rank; haliax.vmap and"
+            " haliax.scan keep names and dimensions together.",
+        )
+
+    def resolve_axis(self, axes: AxisSelection) -> Any:
+        """The axes of this array that a selection names.
+
+        Args:
+            axes: A name, an Axis whose size must fit, or a sequence or mapping of them.
+
+        Returns:
+            An Axis for one name; a tuple of them for several.
+
+        Raises:
+            ValueError: If an axis is missing or has another size.
+        """
+        if isinstance(axes, str | Axis):
+            index = self.require_axis("resolve_axis", axes)
+            return Axis(self.axis_names[index], self.array.shape[index])
+        return tuple(self.resolve_axis(axis) for axis in selectors(axes))
+
+    def has_axis(self, axis: AxisSelection) -> bool:
+        """Whether every axis of a selection is an axis of this array."""
+        if isinstance(axis, str):
+            return axis in self.axis_names
+        if isinstance(axis, Axis):
+            return self.shape.get(axis.name) == axis.size
+        return all(self.has_axis(ax) for ax in selectors(axis))
+
+    def axis_size(self, axis: AxisSelection) -> Any:
+        """The size of an axis, or a tuple of sizes for several.
+
+        Raises:
+            ValueError: If an axis is missing or has another size.
+        """
+        if isinstance(axis, str | Axis):
+            return self.array.shape[self.require_axis("axis_size", axis)]
+        return tuple(self.axis_size(ax) for ax in selectors(axis))
+
+    def axis_indices(self, axis: AxisSelection) -> Any:
+        """The position of an axis among the dimensions, None if it is missing; a tuple of positions for several."""
+        if isinstance(axis, str | Axis):
+            name = axis_name(axis)
+            return self.axis_names.index(name) if name in self.axis_names else None
+        return tuple(self.axis_indices(ax) for ax in selectors(axis))
+
+    def require_axis(self, op: str, axis: AxisSelector) -> int:
+        """The position of one axis.
+
+        Args:
+            op: The operation on whose behalf we look, for the error message.
+            axis: A name, or an Axis whose size must fit.
+
+        Raises:
+            ValueError: If the array has no such axis, or one of another size.
+            TypeError: If `axis` is neither a name nor an Axis.
+        """
+        sized = isinstance(axis, Axis)
+        name = axis.name if sized else axis
+        if name not in self.axis_names:
+            if not isinstance(name, str):
+                raise wrong_type(op, "axis", name, "an axis name or an Axis")
+            raise axis_not_found(op, name, self.shape)
+        index = self.axis_names.index(name)
+        if sized and axis.size != self._sizes()[index]:
+            raise size_mismatch(op, name, axis.size, self.array.shape[index], "An Axis must have the size that the array has.")
+        return index
+
+    def require_axes(self, op: str, axes: AxisSelection) -> tuple[int, ...]:
+        """The positions of the axes of a selection, which must be distinct; see `require_axis`."""
+        if isinstance(axes, str | Axis):
+            return (self.require_axis(op, axes),)
+        found = tuple(self.require_axis(op, axis) for axis in selectors(axes))
+        if len(set(found)) != len(found):
+            raise duplicate_axes(op, [self.axis_names[i] for i in found])
+        return found
+
+    def scalar(self) -> Any:
+        """The array itself, if it has no axes.
+
+        Raises:
+            ValueError: If it has axes.
+        """
+        if self.axis_names:
+            raise bad_value("scalar", f"the array has {format_shape(self.shape)}", "an array with no axes")
+        return self.array
+
+
+_new = object.__new__
+# the class is frozen: its own slots are the fast way in
+_set_array = NamedArrayBase.array.__set__  # pyright: ignore[reportAttributeAccessIssue]
+_set_names = NamedArrayBase.axis_names.__set__  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def wrap(array: Any, axis_names: tuple[str, ...]) -> Any:
+    """A NamedArray around an array, with nothing checked, where there is no named array to be `like`."""
+    new = _new(NamedArrayBase.concrete)
+    _set_array(new, array)
+    _set_names(new, axis_names)
+    return new
+
+
+def selectors(axes: AxisSelection) -> tuple[AxisSelector, ...]:
+    """A selection as a tuple of names and Axis objects; a mapping gives an Axis where it has a size."""
+    if isinstance(axes, str | Axis):
+        return (axes,)
+    if isinstance(axes, Mapping):
+        return tuple(name if size is None else Axis(name, size) for name, size in axes.items())
+    return tuple(axes)
+
+
+def normalize_names(axis_names: Any) -> tuple[str, ...]:
+    """The names of an axis specification; any of its items may be a name or an Axis."""
+    if type(axis_names) is tuple and all(type(name) is str for name in axis_names):
+        return axis_names
+    if isinstance(axis_names, str | Axis):
+        return (axis_name(axis_names),)
+    if axis_names is None:
+        raise wrong_type("NamedArray", "axis_names", axis_names, "a sequence of axis names or Axis objects")
+    return tuple(axis_name(ax) for ax in axis_names)
+
+
+def check_axes(op: str, shape: Sequence[int], names: tuple[str, ...], spec: Any) -> None:
+    """Raise a ValueError unless `names` are distinct, one for each dimension, and sizes given in `spec` fit."""
+    if len(set(names)) != len(names):
+        raise duplicate_axes(op, names, "Rename one of them.")
+    if len(names) != len(shape):
+        raise bad_value(op, f"an array of shape {tuple(shape)} and {len(names)} names ({', '.join(names)})", "one name for each dimension")
+    for axis, size in zip(selectors(spec), shape, strict=True):
+        if isinstance(axis, Axis) and axis.size != size:
+            raise size_mismatch(op, axis.name, axis.size, size, f"The array has shape {tuple(shape)}.")
+
+
+def is_scalar(x: Any) -> bool:
+    """Whether `x` can meet a named array without having names: a number, or an array of rank 0."""
+    return isinstance(x, bool | int | float | complex | np.generic) or getattr(x, "ndim", None) == 0

@@ -1,0 +1,66 @@
+"""The only file that imports `jax._src`: what JAX knows and does not yet tell in public.
+
+Each function says which public name it waits for. Everything here holds for jax 0.9.2 to 0.12.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from typing import Any
+
+import jax
+from jax._src import mesh as _mesh
+from jax._src import util as _util
+from jax._src.core import trace_state_clean as _trace_state_clean
+from jax.sharding import AbstractMesh, Mesh
+
+
+def concrete_mesh() -> Mesh | None:
+    """The mesh set with `jax.set_mesh`, inside a trace too (`jax.sharding.get_mesh` raises there)."""
+    mesh = _mesh.get_concrete_mesh()
+    return None if mesh.empty else mesh
+
+
+def legacy_mesh() -> Mesh | None:
+    """The mesh entered with the deprecated `with mesh:`; JAX has no public way to ask for it."""
+    mesh = _mesh.thread_resources.env.physical_mesh
+    return None if mesh.empty else mesh
+
+
+def abstract_mesh() -> AbstractMesh | None:
+    """The mesh of the current trace or of `jax.sharding.use_abstract_mesh`."""
+    mesh = jax.sharding.get_abstract_mesh()
+    return None if mesh.empty else mesh
+
+
+def is_in_trace() -> bool:
+    """Whether any JAX transformation is tracing at this point; JAX has no public way to ask."""
+    return not _trace_state_clean()
+
+
+def mesh_scope(mesh: Mesh | AbstractMesh) -> contextlib.AbstractContextManager[Any]:
+    """A context in which `mesh` is the mesh: `jax.set_mesh`, or inside a trace and for an abstract mesh its like."""
+    if isinstance(mesh, Mesh) and _trace_state_clean():
+        return jax.set_mesh(mesh)
+    return jax.sharding.use_abstract_mesh(mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh)
+
+
+class _Clearer:
+    """Clears the caches of all living owners when `jax.clear_caches()` is called."""
+
+    def __init__(self) -> None:
+        self.owners: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def cache_clear(self) -> None:
+        for owner in list(self.owners):
+            owner.clear_cache()
+
+
+_clearer = _Clearer()
+_util.register_cache(_clearer, "haliax")
+
+
+def clear_with_jax(owner: Any) -> None:
+    """Have `owner.clear_cache()` called by `jax.clear_caches()` for as long as `owner` lives."""
+    _clearer.owners.add(owner)
