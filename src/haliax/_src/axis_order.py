@@ -8,6 +8,7 @@ one from before it in the original order, or to the first ellipsis if there is n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from . import errors
 from .axis import (
@@ -19,6 +20,7 @@ from .axis import (
     PartialShapeDict,
     axis_name,
     axis_selectors,
+    axis_spec_to_tuple,
     check_size,
     shape_dict,
 )
@@ -45,6 +47,7 @@ def rearrange_for_partial_order(partial_order: PartialAxisSpec, axes: Sequence[A
 
 def order_axes(op: str, partial_order: PartialAxisSpec, axes: Sequence[Ax]) -> tuple[Ax, ...]:
     """`rearrange_for_partial_order` with the name of the operation that a message gives."""
+    axes = axes if isinstance(axes, tuple) else cast("tuple[Ax, ...]", axis_spec_to_tuple(axes))
     shape = shape_dict(op, axes)
     if len(shape) < len(axes):
         raise errors.duplicate_axes(op, axis_name(axes))
