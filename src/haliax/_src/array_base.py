@@ -199,6 +199,13 @@ def wrap(array: Any, axis_names: tuple[str, ...]) -> Any:
     return new
 
 
+def require_named(op: str, array: A) -> A:
+    """The array itself, if it is a named one; otherwise an error that says how to name its axes."""
+    if not isinstance(array, NamedArrayBase):
+        raise wrong_type(op, "the array", array, "a NamedArray", "Name its axes with haliax.named(array, axes).")
+    return array
+
+
 def selectors(axes: AxisSelection) -> tuple[AxisSelector, ...]:
     """A selection as a tuple of names and Axis objects; a mapping gives an Axis where it has a size."""
     if isinstance(axes, str | Axis):
