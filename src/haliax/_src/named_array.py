@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.tree_util import GetAttrKey
 
-from haliax._src import elementwise, reductions
+from haliax._src import elementwise, rearrange, reductions, reshape
 from haliax._src.array_base import NamedArrayBase, wrap
 
 
@@ -36,6 +36,16 @@ class NamedArray(NamedArrayBase):
     # elementwise operations and reductions
     __abs__ = elementwise.abs
     __neg__ = elementwise.negative
+
+    # names and shapes
+    flatten = reshape.flatten
+    flatten_axes = reshape.flatten_axes
+    ravel = reshape.ravel
+    rearrange = rearrange.rearrange
+    rename = reshape.rename
+    split = reshape.split
+    unbind = reshape.unbind
+    unflatten_axis = reshape.unflatten_axis
 
 
 NamedArrayBase.concrete = NamedArray
