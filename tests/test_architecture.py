@@ -13,7 +13,7 @@ SRC = ROOT / "src"
 ORDER = """
     __about__ _src
     types field testing
-    _src.util _src.jax_compat _src.jax_helpers _src.errors
+    _src.util _src.jax_compat _src.errors _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources
     _src.array_base _src.annotations _src.broadcasting
@@ -24,7 +24,7 @@ ORDER = """
     _src.tree tree util
     _src.distributed jax_utils
     _src.sharding
-    _src.vmap _src.checkpointing _src.scan hof tree_util
+    _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
     _src.forced_host_shim _src.mesh_mismatch _src.named_jit _src.explain _src.shard_map partitioning
     _src.state_dict state_dict debug
     _src.dot_general _src.fp8
