@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from haliax._src.array_base import NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, PartialAxisSpec, axis_name, check_size
@@ -82,7 +81,7 @@ def dot(
     if len(named) != len(arrays) or axis is UNSPECIFIED:
         axis = _positional_axis(arrays, axis)
     if not named:
-        raise bad_value("dot", "no array was given", "at least one NamedArray")
+        raise bad_value("dot", "no array was given", "expected at least one NamedArray")
 
     plan = plan_dot(
         tuple([a.axis_names for a in named]),
@@ -109,7 +108,7 @@ def _positional_axis(arrays: Sequence[Any], axis: Any) -> Any:
         given.append(a)
     if len(given) != 1:
         what = f"{len(given)} selections of axes were given" if given else "the axes to contract were not given"
-        raise bad_value("dot", what, "one selection", "Pass axis=...; axis=None contracts all axes.")
+        raise bad_value("dot", what, "expected one selection", "Pass axis=...; axis=None contracts all axes.")
     return given[0]
 
 
@@ -233,10 +232,7 @@ def run(
     dot_general: Callable[..., jax.Array] = jax.lax.dot_general,
 ) -> jax.Array:
     """Apply a plan to raw arrays."""
-    dtype = preferred_element_type
-    if dtype is None:
-        dtype = jnp.result_type(*operands)
-
+    dtype = jnp.result_type(*operands) if preferred_element_type is None else preferred_element_type
     arrays = list(operands)
     for step in plan.contractions:
         lhs = _sum(arrays[step.lhs], step.lhs_summed, dtype)
@@ -245,10 +241,8 @@ def run(
     result = _sum(arrays[-1], plan.summed, dtype)
     if plan.permutation is not None:
         result = jax.lax.transpose(result, plan.permutation)
-
-    if preferred_element_type is None and all(jax.typeof(a).weak_type for a in operands):
-        dtype = type(np.zeros((), dtype).item())  # a weak dtype is written as the Python type
-    return jax.lax.convert_element_type(result, dtype)
+    # a conversion would make a weak dtype strong
+    return result if result.dtype == dtype else jax.lax.convert_element_type(result, dtype)
 
 
 # Compiled, so that an eager contraction costs one dispatch; inlined, so that a traced one leaves no call behind.
