@@ -76,7 +76,7 @@ def zeros(shape: AxisSpec, dtype: DTypeLike | None = None) -> NamedArray:
     Source:
         `jax.numpy.zeros`
     """
-    names, sizes = _names_and_sizes("zeros", shape)
+    names, sizes = names_and_sizes("zeros", shape)
     return wrap(jnp.zeros(sizes, dtype), names)
 
 
@@ -93,7 +93,7 @@ def ones(shape: AxisSpec, dtype: DTypeLike | None = None) -> NamedArray:
     Source:
         `jax.numpy.ones`
     """
-    names, sizes = _names_and_sizes("ones", shape)
+    names, sizes = names_and_sizes("ones", shape)
     return wrap(jnp.ones(sizes, dtype), names)
 
 
@@ -114,7 +114,7 @@ def full(shape: AxisSpec, fill_value: ArrayLike | NamedArrayBase, dtype: DTypeLi
     Source:
         `jax.numpy.full`
     """
-    names, sizes = _names_and_sizes("full", shape)
+    names, sizes = names_and_sizes("full", shape)
     if isinstance(fill_value, NamedArrayBase):
         value = broadcast_to(fill_value, tuple(map(Axis, names, sizes)))
         return value if dtype is None else value.like(jnp.astype(value.array, dtype), names)
@@ -202,7 +202,7 @@ def arange(
     Source:
         `jax.numpy.arange`
     """
-    names, sizes = _names_and_sizes("arange", axis)
+    names, sizes = names_and_sizes("arange", axis)
     first, by = _scalar("arange", start), _scalar("arange", step)
     # counted in the common dtype of the steps, whatever that of the result: bfloat16 can not tell 256 from 257
     count = jnp.arange(math.prod(sizes), dtype=jnp.result_type(first, by))
@@ -448,7 +448,8 @@ def tile(a: A, reps: Mapping[AxisSelector, int]) -> A:
 # shared -------------------------------------------------------------------------------------------------------------
 
 
-def _names_and_sizes(op: str, shape: AxisSpec) -> tuple[tuple[str, ...], Sequence[int]]:
+def names_and_sizes(op: str, shape: AxisSpec) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The names, which must be distinct, and the sizes of the axes of a new array."""
     names, sizes = tuple(name for name, _ in iter_axes(op, shape)), tuple(known_sizes(op, shape))
     if len(set(names)) != len(names):
         raise duplicate_axes(op, names)
