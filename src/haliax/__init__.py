@@ -1,5 +1,6 @@
 """Named tensors for legible, scalable deep learning in JAX."""
 
+from haliax import random as random
 from haliax._src.axis import Axis as Axis
 from haliax._src.dot import dot as dot
 from haliax._src.creation import arange as arange
