@@ -96,7 +96,7 @@ class NamedArrayBase:
         return bad_value(
             "NamedArray",
             f"an array with axes ({', '.join(self.axis_names)}) {what}",
-            "one dimension for each name",
+            "expected one dimension for each name",
             "A transformation of pytrees (jax.vmap, jax.lax.scan) may have changed its rank; haliax.vmap and"
             " haliax.scan keep names and dimensions together.",
         )
@@ -162,14 +162,15 @@ class NamedArrayBase:
             raise axis_not_found(op, name, self.shape)
         index = self.axis_names.index(name)
         if sized and axis.size != self._sizes()[index]:
-            raise size_mismatch(op, name, axis.size, self.array.shape[index], "An Axis must have the size that the array has.")
+            remedy = "An Axis must have the size that the array has."
+            raise size_mismatch(op, name, axis.size, self.array.shape[index], remedy)
         return index
 
     def require_axes(self, op: str, axes: AxisSelection) -> tuple[int, ...]:
         """The positions of the axes of a selection, which must be distinct; see `require_axis`."""
         if isinstance(axes, str | Axis):
             return (self.require_axis(op, axes),)
-        found = tuple(self.require_axis(op, axis) for axis in selectors(axes))
+        found = tuple(self.require_axis(op, axis) for axis in selectors(axes, op))
         if len(set(found)) != len(found):
             raise duplicate_axes(op, [self.axis_names[i] for i in found])
         return found
@@ -181,7 +182,7 @@ class NamedArrayBase:
             ValueError: If it has axes.
         """
         if self.axis_names:
-            raise bad_value("scalar", f"the array has {format_shape(self.shape)}", "an array with no axes")
+            raise bad_value("scalar", f"the array has {format_shape(self.shape)}", "expected no axes")
         return self.array
 
 
@@ -206,12 +207,19 @@ def require_named(op: str, array: A) -> A:
     return array
 
 
-def selectors(axes: AxisSelection) -> tuple[AxisSelector, ...]:
+def raw_array_or_scalar(x: Any) -> Any:
+    """The array inside a named one; anything else as it is."""
+    return x.array if isinstance(x, NamedArrayBase) else x
+
+
+def selectors(axes: AxisSelection, op: str = "axes") -> tuple[AxisSelector, ...]:
     """A selection as a tuple of names and Axis objects; a mapping gives an Axis where it has a size."""
     if isinstance(axes, str | Axis):
         return (axes,)
     if isinstance(axes, Mapping):
         return tuple(name if size is None else Axis(name, size) for name, size in axes.items())
+    if not isinstance(axes, Sequence):
+        raise wrong_type(op, "the argument that names axes", axes, "an Axis, a name, or a sequence or mapping of them")
     return tuple(axes)
 
 
@@ -231,10 +239,29 @@ def check_axes(op: str, shape: Sequence[int], names: tuple[str, ...], spec: Any)
     if len(set(names)) != len(names):
         raise duplicate_axes(op, names, "Rename one of them.")
     if len(names) != len(shape):
-        raise bad_value(op, f"an array of shape {tuple(shape)} and {len(names)} names ({', '.join(names)})", "one name for each dimension")
+        given = f"an array of shape {tuple(shape)} and {len(names)} names ({', '.join(names)})"
+        raise bad_value(op, given, "expected one name for each dimension")
     for axis, size in zip(selectors(spec), shape, strict=True):
         if isinstance(axis, Axis) and axis.size != size:
             raise size_mismatch(op, axis.name, axis.size, size, f"The array has shape {tuple(shape)}.")
+
+
+def check_shape(jnp_shape: Sequence[int], hax_axes: AxisSelection) -> tuple[Axis, ...]:
+    """The axes of an array with a given shape, once they are sure to fit.
+
+    Args:
+        jnp_shape: The size of each dimension.
+        hax_axes: A name, or Axis whose size must fit, for each dimension.
+
+    Returns:
+        An Axis for each dimension.
+
+    Raises:
+        ValueError: If names repeat, or their number or a given size does not fit the shape.
+    """
+    names = normalize_names(hax_axes)
+    check_axes("check_shape", jnp_shape, names, hax_axes)
+    return tuple(map(Axis, names, jnp_shape))
 
 
 def is_scalar(x: Any) -> bool:

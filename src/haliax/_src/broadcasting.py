@@ -42,6 +42,14 @@ def alignment(names: Names, target: Names) -> Alignment:
     return Alignment(None if order == tuple(range(len(order))) else order, inserted)
 
 
+_AS_IT_IS = Alignment(None, ())
+
+
+def operand_alignment(names: Names, target: Names) -> Alignment:
+    """`alignment` for an operand of an elementwise operation, where an array without axes needs none."""
+    return alignment(names, target) if names else _AS_IT_IS
+
+
 @functools.lru_cache(maxsize=4096)
 def binary_plan(op: str, a: Names, a_sizes: Sizes, b: Names, b_sizes: Sizes) -> tuple[Names, Alignment, Alignment]:
     """The result's axes and the alignment of both operands of an elementwise operation.
@@ -61,7 +69,7 @@ def binary_plan(op: str, a: Names, a_sizes: Sizes, b: Names, b_sizes: Sizes) -> 
         names = b
     else:
         raise no_subset(op, sizes, dict(zip(b, b_sizes, strict=True)))
-    return names, alignment(a, names), alignment(b, names)
+    return names, operand_alignment(a, names), operand_alignment(b, names)
 
 
 def no_subset(op: str, a: dict[str, int], b: dict[str, int]) -> ValueError:
@@ -70,7 +78,7 @@ def no_subset(op: str, a: dict[str, int], b: dict[str, int]) -> ValueError:
     return bad_value(
         op,
         f"axes ({format_shape(a)}) and ({format_shape(b)})",
-        "the axes of one operand must contain those of the other",
+        "expected the axes of one to contain those of the other",
         f"Use broadcast_axis to give the first operand {missing} explicitly.",
     )
 
@@ -107,7 +115,7 @@ def broadcast_to(a: Any, axes: AxisSpec, ensure_order: bool = True, enforce_no_e
         raise bad_value(
             "broadcast_to",
             f"the array has {format_shape(have)}",
-            f"no axes beyond ({', '.join(ax.name for ax in target)})",
+            f"expected no axes beyond ({', '.join(ax.name for ax in target)})",
             "Reduce the extra axes first, or pass enforce_no_extra_axes=False.",
         )
     missing = tuple(axis for axis in target if axis.name not in have)
@@ -149,7 +157,8 @@ def broadcast_axis(a: A, axis: AxisSpec) -> A:
         if isinstance(ax, Axis):
             target.append(ax)
         elif ax not in a.axis_names:
-            raise bad_value("broadcast_axis", f"axis {ax!r} has no size", f"an Axis; the array has {format_shape(a.shape)}")
+            expected = f"expected an Axis; the array has {format_shape(a.shape)}"
+            raise bad_value("broadcast_axis", f"axis {ax!r} has no size", expected)
     return broadcast_to(a, tuple(target), ensure_order=False, enforce_no_extra_axes=False)
 
 
@@ -228,6 +237,6 @@ def not_a_scalar(op: str, value: Any) -> TypeError | ValueError:
     return bad_value(
         op,
         f"an operand is an unnamed array of shape {tuple(shape)}",
-        "a NamedArray or a scalar",
+        "expected a NamedArray or a scalar",
         "Name its axes with haliax.named(array, axes).",
     )

@@ -1,4 +1,4 @@
-"""The engines behind the functions that follow `jax.numpy`: elementwise, reductions, and functions along one axis.
+"""The engines behind the functions that follow `jax.numpy`: elementwise, reductions, and functions along axes.
 
 An operation on named arrays is an operation on raw arrays and a rule for the names. The rules are few, so each is
 written once here and the operations are assignments (`exp = unary(jnp.exp)`) or short definitions. What a family makes
@@ -7,20 +7,26 @@ is a plain function, which therefore serves as a method too.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast, overload
 
 import jax
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, NamedArrayBase, is_scalar, wrap
-from haliax._src.axis import AxisSelection
-from haliax._src.broadcasting import alignment, binary_plan, not_a_scalar
-from haliax._src.errors import bad_value, format_shape, problem, wrong_type
+from haliax._src.array_base import A, NamedArrayBase, is_scalar
+from haliax._src.axis import Axis, AxisSelection
+from haliax._src.broadcasting import Alignment, binary_plan, common_axes, not_a_scalar, operand_alignment
+from haliax._src.describe import documented
+from haliax._src.errors import bad_value, format_shape, wrong_type
 
 T = TypeVar("T")
+
+_NAME_THE_AXES = "Name its axes with haliax.named(array, axes)."
+
+
+# --- Elementwise ---
 
 
 class Unary(Protocol):
@@ -57,13 +63,14 @@ class Binary(Protocol):
     def __get__(self, obj: A, owner: type) -> Callable[[A | ArrayLike], A]: ...
 
 
-def unary(fn: Callable[..., Any], name: str | None = None, doc: str | None = None) -> Unary:
+def unary(fn: Callable[..., Any], doc: str | None = None, *, name: str | None = None, module: str = "haliax") -> Unary:
     """The named form of an elementwise function of one array.
 
     Args:
         fn: The function on raw arrays, such as `jnp.exp`.
+        doc: The first sentence of its docstring; that of `fn` if None.
         name: The name of the operation, if it is not that of `fn`.
-        doc: The first sentence of its docstring, if it is not that of `fn`.
+        module: The public module that will hold the operation, which pickle looks it up in.
 
     Returns:
         A function that keeps the axes of a named array, and is `fn` on anything else.
@@ -74,40 +81,75 @@ def unary(fn: Callable[..., Any], name: str | None = None, doc: str | None = Non
             return a.like(fn(a.array), a.axis_names)
         return fn(a)
 
-    return cast(Unary, describe(op, fn, name, doc, "a: An array with any axes, or a raw array.", "An array with the same axes."))
+    _identify(op, fn, doc, name, module)
+    parameters = {"a": "An array with any axes, or a raw array."}
+    return cast(Unary, documented(fn, parameters, "An array with the same axes.")(op))
 
 
-def binary(fn: Callable[..., Any], name: str | None = None, doc: str | None = None) -> Binary:
+def binary(
+    fn: Callable[..., Any], doc: str | None = None, *, name: str | None = None, module: str = "haliax"
+) -> Binary:
     """The named form of an elementwise function of two arrays.
 
     Args:
         fn: The function on raw arrays, such as `jnp.add`.
+        doc: The first sentence of its docstring; that of `fn` if None.
         name: The name of the operation, if it is not that of `fn`.
-        doc: The first sentence of its docstring, if it is not that of `fn`.
+        module: The public module that will hold the operation, which pickle looks it up in.
 
     Returns:
         A function that broadcasts by name: the operand whose axes contain the other's gives the order of the result.
     """
     op_name = name or fn.__name__
 
+    # outside a trace each step of an alignment would cost as much as the operation: under jit they are one dispatch,
+    # and inside a trace `inline` leaves nothing of it
+    @functools.lru_cache(maxsize=256)
+    def aligned(align_a: Alignment, align_b: Alignment) -> Callable[[Any, Any], Any]:
+        return jax.jit(lambda a, b: fn(align_a(a), align_b(b)), inline=True)
+
     def op(a: Any, b: Any) -> Any:
-        return apply_binary(op_name, fn, a, b)
+        return apply_binary(op_name, fn, a, b, aligned)
 
-    return cast(
-        Binary,
-        describe(
-            op,
-            fn,
-            name,
-            doc,
-            "a: An array with any axes, or a scalar.\n        b: An array whose axes contain those of `a` or are among them, or a scalar.",
-            "An array with the axes of the operand that has more of them.",
-        ),
-    )
+    _identify(op, fn, doc, name, module)
+    parameters = {
+        "a": "An array with any axes, or a scalar.",
+        "b": "An array whose axes contain those of `a` or are among them, or a scalar.",
+    }
+    returns = "An array with the axes of the operand that has more of them."
+    return cast(Binary, documented(fn, parameters, returns)(op))
 
 
-def apply_binary(name: str, fn: Callable[..., Any], a: Any, b: Any) -> Any:
-    """Apply an elementwise function of two raw arrays by name."""
+def _identify(op: Callable[..., Any], fn: Callable[..., Any], doc: str | None, name: str | None, module: str) -> None:
+    """Give an operation made by a family the name, the module and the first sentence that a `def` would have."""
+    op.__name__ = op.__qualname__ = name or fn.__name__
+    op.__module__ = module
+    op.__doc__ = doc or (inspect.getdoc(fn) or f"Elementwise {op.__name__}.").split("\n")[0]
+
+
+def apply_binary(
+    name: str,
+    fn: Callable[..., Any],
+    a: Any,
+    b: Any,
+    aligned: Callable[[Alignment, Alignment], Callable[[Any, Any], Any]] | None = None,
+) -> Any:
+    """Apply an elementwise function of two raw arrays by name.
+
+    Args:
+        name: The operation, for error messages.
+        fn: The function on raw arrays.
+        a: A named array, or a scalar.
+        b: A named array, or a scalar.
+        aligned: Makes, from an alignment for each operand, the function that aligns both and applies `fn`.
+
+    Returns:
+        A named array; what `fn` returns if neither operand has names.
+
+    Raises:
+        ValueError: If neither operand has all axes of the other, sizes differ, or one is an unnamed array.
+        TypeError: If an operand is no array.
+    """
     if isinstance(a, NamedArrayBase):
         if isinstance(b, NamedArrayBase):
             x, y = a.array, b.array
@@ -115,7 +157,9 @@ def apply_binary(name: str, fn: Callable[..., Any], a: Any, b: Any) -> Any:
             if a.axis_names == b.axis_names and x.shape == y.shape:
                 return a.like(fn(x, y), a.axis_names)
             names, align_x, align_y = binary_plan(name, a.axis_names, a._sizes(), b.axis_names, b._sizes())
-            return a.like(fn(align_x(x), align_y(y)), names)
+            if aligned is None:
+                return a.like(fn(align_x(x), align_y(y)), names)
+            return a.like(aligned(align_x, align_y)(x, y), names)
         if is_scalar(b):
             return a.like(fn(a.array, b), a.axis_names)
         raise not_a_scalar(name, b)
@@ -126,12 +170,52 @@ def apply_binary(name: str, fn: Callable[..., Any], a: Any, b: Any) -> Any:
     return fn(a, b)
 
 
+def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **kwargs: Any) -> Any:
+    """Apply an elementwise function of any number of raw arrays by name.
+
+    Args:
+        name: The operation, for error messages.
+        fn: The function on raw arrays.
+        *operands: Named arrays, of which one has all axes of the others; scalars; None.
+        **kwargs: Options of `fn`.
+
+    Returns:
+        A named array with the axes of the operand that has most of them; what `fn` returns if none has names.
+
+    Raises:
+        ValueError: If no operand has all axes of the others, sizes differ, or one is an unnamed array.
+        TypeError: If an operand is no array.
+    """
+    named = [x for x in operands if isinstance(x, NamedArrayBase)]
+    if not named:
+        return fn(*operands, **kwargs)
+    names = tuple(axis.name for axis in common_axes(name, named))
+    raw = []
+    for x in operands:
+        if isinstance(x, NamedArrayBase):
+            x = operand_alignment(x.axis_names, names)(x.array)
+        elif x is not None and not is_scalar(x):
+            raise not_a_scalar(name, x)
+        raw.append(x)
+    return named[0].like(fn(*raw, **kwargs), names)
+
+
+def separate(results: Any) -> Any:
+    """A tuple of named arrays from one that holds a tuple, as a function with several results leaves it."""
+    if isinstance(results, NamedArrayBase):
+        return tuple(results.like(result, results.axis_names) for result in results.array)
+    return results
+
+
+# --- Along axes ---
+
+
 def reduce_named(
     fn: Callable[..., Any],
     array: T,
     axis: AxisSelection | None = None,
     *,
-    where: NamedArrayBase | None = None,
+    where: Any = None,
     single_axis_only: bool = False,
     name: str | None = None,
     **kwargs: Any,
@@ -145,48 +229,77 @@ def reduce_named(
         where: A mask whose axes are among those of the array.
         single_axis_only: Whether the reduction takes one axis or all, not several.
         name: The name of the operation, if it is not that of `fn`.
-        **kwargs: Options of `fn`; those that are None are left to its default.
+        **kwargs: Options of `fn`.
 
     Returns:
         What `array` is, with the axes gone.
 
     Raises:
         ValueError: If an axis is missing, or there are several and only one is possible.
-        TypeError: If `where` is not a named array.
+        TypeError: If `where` has no names.
     """
     op = name or fn.__name__
-    kwargs = {k: v for k, v in kwargs.items() if v is not None}
     if isinstance(array, NamedArrayBase):
         if where is not None:
             kwargs["where"] = align_mask(op, where, array)
         if axis is None:
-            return cast(T, array.like(fn(array.array, axis=None, **kwargs), ()))
+            return array.like(fn(array.array, axis=None, **kwargs), ())
         dims = array.require_axes(op, axis)
-        if single_axis_only:
-            return cast(T, array.like(fn(array.array, axis=one_axis(op, dims), **kwargs), remaining(array, dims)))
-        return cast(T, array.like(fn(array.array, axis=dims, **kwargs), remaining(array, dims)))
+        # jnp resolves one number faster than a tuple of one
+        position = one_axis(op, dims) if single_axis_only or len(dims) == 1 else dims
+        names = tuple([name for i, name in enumerate(array.axis_names) if i not in dims])
+        return array.like(fn(array.array, axis=position, **kwargs), names)
     if is_raw(array):
-        if where is not None:
-            kwargs["where"] = where
+        check_unnamed(op, array, axis, where)
+        return fn(array, axis=axis, **kwargs) if where is None else fn(array, axis=axis, where=where, **kwargs)
+    again = functools.partial(reduce_named, fn, where=where, single_axis_only=single_axis_only, name=name, **kwargs)
+    return map_tree(op, lambda leaf: again(leaf, axis), array)
+
+
+def axiswise(
+    fn: Callable[..., Any],
+    array: T,
+    axis: AxisSelection | None,
+    *,
+    single_axis_only: bool = True,
+    name: str | None = None,
+    **kwargs: Any,
+) -> T:
+    """Apply a function along axes that keeps them, such as a cumulative sum or a sort.
+
+    Args:
+        fn: The function on raw arrays, which takes `axis`.
+        array: A named array, a raw array (then `axis` is a number), or a pytree of them.
+        axis: The axes to work along. If None, a function that takes several takes all of them; one that takes a single
+            axis takes the array as flat, and the result has no names.
+        single_axis_only: Whether the function takes one axis, not several.
+        name: The name of the operation, if it is not that of `fn`.
+        **kwargs: Options of `fn`.
+
+    Returns:
+        What `array` is, with the same axes.
+
+    Raises:
+        ValueError: If an axis is missing, or there are several and only one is possible.
+    """
+    op = name or fn.__name__
+    if isinstance(array, NamedArrayBase):
+        if axis is None and single_axis_only:
+            return fn(array.array, axis=None, **kwargs)
+        dims = array.require_axes(op, array.axis_names if axis is None else axis)
+        result = fn(array.array, axis=one_axis(op, dims) if single_axis_only else dims, **kwargs)
+        return array.like(result, array.axis_names)
+    if is_raw(array):
+        check_unnamed(op, array, axis)
         return fn(array, axis=axis, **kwargs)
-
-    def reduce_leaf(leaf: Any) -> Any:
-        return reduce_named(
-            fn, leaf, axis, where=where, single_axis_only=single_axis_only, name=name, **kwargs
-        )
-
-    return map_tree(op, reduce_leaf, array)
-
-
-def remaining(array: NamedArrayBase, dims: tuple[int, ...]) -> tuple[str, ...]:
-    """The names of an array's axes but for those at the given positions."""
-    return tuple(name for i, name in enumerate(array.axis_names) if i not in dims)
+    again = functools.partial(axiswise, fn, single_axis_only=single_axis_only, name=name, **kwargs)
+    return map_tree(op, lambda leaf: again(leaf, axis), array)
 
 
 def one_axis(op: str, dims: tuple[int, ...]) -> int:
     """The position of the one axis that the operation can take."""
     if len(dims) != 1:
-        raise bad_value(op, f"{len(dims)} axes were given", "one axis")
+        raise bad_value(op, f"{len(dims)} axes were given", "expected one axis")
     return dims[0]
 
 
@@ -195,79 +308,39 @@ def align_mask(op: str, where: Any, array: NamedArrayBase) -> Any:
     if not isinstance(where, NamedArrayBase):
         raise wrong_type(op, "where", where, "a NamedArray", "Name its axes with haliax.named(mask, axes).")
     sizes = array.shape
-    for name, size in where.shape.items():
-        if sizes.get(name) != size:
-            raise bad_value(
-                op, f"the mask `where` has {format_shape(where.shape)}", f"axes among those of the array: {format_shape(sizes)}"
-            )
-    return alignment(where.axis_names, array.axis_names)(where.array)
+    if any(sizes.get(name) != size for name, size in where.shape.items()):
+        given = f"the mask `where` has {format_shape(where.shape)}"
+        raise bad_value(op, given, f"expected axes among those of the array: {format_shape(sizes)}")
+    return operand_alignment(where.axis_names, array.axis_names)(where.array)
 
 
-def axiswise(
-    fn: Callable[..., Any], array: T, axis: AxisSelection | None, *, name: str | None = None, **kwargs: Any
-) -> T:
-    """Apply a function along one axis that keeps it, such as a cumulative sum or a sort.
+def check_unnamed(op: str, array: Any, axis: Any, where: Any = None) -> None:
+    """Raise unless `axis` and `where` are such as go with an array without names."""
+    if isinstance(axis, str | Axis):
+        given = f"an axis by name, and an unnamed array of {jax.numpy.ndim(array)} dimensions"
+        raise bad_value(op, given, "expected a NamedArray", _NAME_THE_AXES)
+    if isinstance(where, NamedArrayBase):
+        raise wrong_type(op, "where", where, "an unnamed mask, as the array has no names", _NAME_THE_AXES)
 
-    Args:
-        fn: The function on raw arrays, which takes `axis`.
-        array: A named array, a raw array (then `axis` is a number), or a pytree of them.
-        axis: The axis to work along. For a named array without it, the array is taken as flat and the result is raw.
-        name: The name of the operation, if it is not that of `fn`.
-        **kwargs: Options of `fn`; those that are None are left to its default.
 
-    Returns:
-        What `array` is, with the same axes.
-
-    Raises:
-        ValueError: If the axis is missing, or there is not exactly one.
-    """
-    op = name or fn.__name__
-    kwargs = {k: v for k, v in kwargs.items() if v is not None}
-    if isinstance(array, NamedArrayBase):
-        if axis is None:
-            return fn(array.array, axis=None, **kwargs)
-        dim = one_axis(op, array.require_axes(op, axis))
-        return cast(T, array.like(fn(array.array, axis=dim, **kwargs), array.axis_names))
-    if is_raw(array):
-        return fn(array, axis=axis, **kwargs)
-    return map_tree(op, lambda leaf: axiswise(fn, leaf, axis, name=name, **kwargs), array)
+# --- Trees ---
 
 
 def is_raw(x: Any) -> bool:
-    """Whether `x` is an array or a number rather than a pytree of them."""
-    return is_scalar(x) or hasattr(x, "ndim")
+    """Whether `x` is an unnamed array or a number."""
+    return not isinstance(x, NamedArrayBase) and (is_scalar(x) or hasattr(x, "ndim"))
 
 
 def map_tree(op: str, fn: Callable[[Any], Any], tree: T) -> T:
-    """Apply an operation to each array of a pytree; a pytree that is a single foreign leaf is an error."""
-    is_leaf = lambda x: isinstance(x, NamedArrayBase)  # noqa: E731
-    leaves, treedef = jax.tree_util.tree_flatten(tree, is_leaf=is_leaf)
-    for leaf in leaves:
-        if not is_leaf(leaf) and not is_raw(leaf):
-            raise wrong_type(op, "an operand", leaf, "a NamedArray, an array, a number or a pytree of them")
-    return treedef.unflatten([fn(leaf) for leaf in leaves])
+    """Apply an operation to each array of a pytree.
 
+    Raises:
+        TypeError: If a leaf is neither an array nor a number.
+    """
 
-def describe(
-    op: T, fn: Callable[..., Any], name: str | None, doc: str | None, args: str, returns: str
-) -> T:
-    """Give an operation made by a family the name, the docstring and the link to JAX that a `def` would have."""
-    name = name or fn.__name__
-    made = cast(Any, op)
-    made.__name__ = made.__qualname__ = name
-    made.__module__ = "haliax"
-    sentence = doc or (inspect.getdoc(fn) or f"Elementwise {name}.").split("\n")[0]
-    made.__doc__ = (
-        f"{sentence}\n\n    Args:\n        {args}\n\n    Returns:\n        {returns}\n\n"
-        f"    Source:\n        `{_public_module(fn)}.{fn.__name__}`\n    "
-    )
-    made.__jax__ = fn
-    return op
+    def apply(leaf: Any) -> Any:
+        if isinstance(leaf, NamedArrayBase) or is_raw(leaf):
+            return fn(leaf)
+        raise wrong_type(op, "an operand", leaf, "a NamedArray, an array, a number or a pytree of them")
 
-
-def _public_module(fn: Callable[..., Any]) -> str:
-    """Where users find a JAX function, whose own `__module__` is often private."""
-    for module in (jnp, jax.nn, jax.lax):
-        if getattr(module, fn.__name__, None) is fn:
-            return module.__name__
-    return fn.__module__
+    return jax.tree_util.tree_map(apply, tree, is_leaf=lambda x: isinstance(x, NamedArrayBase))

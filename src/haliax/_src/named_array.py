@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import numpy as np
 from jax.tree_util import GetAttrKey
 
-from haliax._src import elementwise, rearrange, reductions, reshape
+from haliax._src import axiswise, elementwise, matrices, quantiles, rearrange, reductions, reshape, selection
 from haliax._src.array_base import NamedArrayBase, wrap
+from haliax._src.array_protocols import ArrayProtocols
+from haliax._src.operators import equality, no_matmul, operator, reflected
 
 
-class NamedArray(NamedArrayBase):
+class NamedArray(ArrayProtocols):
     """An array whose axes have names; operations find axes by name and broadcast by name.
 
     Args:
@@ -28,14 +29,71 @@ class NamedArray(NamedArrayBase):
 
     __slots__ = ()
 
-    # a numpy array on the left of an operator leaves the operation to us
-    __array_priority__ = 1000
-    __array_ufunc__ = None
-    __hash__ = None  # pyright: ignore[reportAssignmentType]  (as arrays: equality is elementwise)
-
-    # elementwise operations and reductions
+    # operators
     __abs__ = elementwise.abs
+    __invert__ = elementwise.invert
     __neg__ = elementwise.negative
+    __pos__ = elementwise.positive
+    __round__ = elementwise.round
+
+    __add__, __radd__ = operator(elementwise.add), reflected(elementwise.add)
+    __sub__, __rsub__ = operator(elementwise.subtract), reflected(elementwise.subtract)
+    __mul__, __rmul__ = operator(elementwise.multiply), reflected(elementwise.multiply)
+    __truediv__, __rtruediv__ = operator(elementwise.true_divide), reflected(elementwise.true_divide)
+    __floordiv__, __rfloordiv__ = operator(elementwise.floor_divide), reflected(elementwise.floor_divide)
+    __mod__, __rmod__ = operator(elementwise.mod), reflected(elementwise.mod)
+    __divmod__, __rdivmod__ = operator(elementwise.divmod), reflected(elementwise.divmod)
+    __pow__, __rpow__ = operator(elementwise.power), reflected(elementwise.power)
+    __matmul__, __rmatmul__ = no_matmul, no_matmul
+    __lshift__, __rlshift__ = operator(elementwise.left_shift), reflected(elementwise.left_shift)
+    __rshift__, __rrshift__ = operator(elementwise.right_shift), reflected(elementwise.right_shift)
+    __and__, __rand__ = operator(elementwise.bitwise_and), reflected(elementwise.bitwise_and)
+    __or__, __ror__ = operator(elementwise.bitwise_or), reflected(elementwise.bitwise_or)
+    __xor__, __rxor__ = operator(elementwise.bitwise_xor), reflected(elementwise.bitwise_xor)
+
+    __eq__ = equality(elementwise.equal)  # pyright: ignore[reportAssignmentType]  (elementwise, as for arrays)
+    __ne__ = equality(elementwise.not_equal)  # pyright: ignore[reportAssignmentType]
+    __lt__ = operator(elementwise.less)
+    __le__ = operator(elementwise.less_equal)
+    __gt__ = operator(elementwise.greater)
+    __ge__ = operator(elementwise.greater_equal)
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (equality says nothing about identity)
+
+    # elementwise
+    astype = elementwise.astype
+    conj = elementwise.conj
+    conjugate = elementwise.conjugate
+    copy = elementwise.copy
+    imag = property(elementwise.imag)
+    real = property(elementwise.real)
+    round = elementwise.round
+
+    # reductions
+    all = reductions.all
+    any = reductions.any
+    argmax = reductions.argmax
+    argmin = reductions.argmin
+    max = reductions.max
+    mean = reductions.mean
+    median = quantiles.median
+    min = reductions.min
+    prod = reductions.prod
+    product = reductions.product
+    ptp = reductions.ptp
+    quantile = quantiles.quantile
+    std = reductions.std
+    sum = reductions.sum
+    var = reductions.var
+
+    # along axes
+    argsort = axiswise.argsort
+    cumprod = axiswise.cumprod
+    cumsum = axiswise.cumsum
+    sort = axiswise.sort
+
+    # parts and triangles
+    clip = selection.clip
+    trace = matrices.trace
 
     # names and shapes
     flatten = reshape.flatten
@@ -47,21 +105,32 @@ class NamedArray(NamedArrayBase):
     unbind = reshape.unbind
     unflatten_axis = reshape.unflatten_axis
 
+    # as a pytree
+
+    def tree_flatten(self) -> tuple[tuple[Any], tuple[str, ...]]:
+        """The array, as the one child, and the axis names."""
+        return (self.array,), self.axis_names
+
+    @classmethod
+    def tree_unflatten(cls, aux: tuple[str, ...], tree: Any) -> NamedArray:
+        """The inverse of `tree_flatten`."""
+        (array,) = tree
+        # no check: a transformation may put anything in place of the array
+        return wrap(array, aux)
+
+
+NamedArrayMeta = type
+"""The class of the class `NamedArray`."""
 
 NamedArrayBase.concrete = NamedArray
 
 
-def _flatten(x: NamedArray) -> tuple[tuple[Any], tuple[str, ...]]:
-    return (x.array,), x.axis_names
+def _flatten_with_keys(x: NamedArray) -> tuple[tuple[tuple[Any, Any]], tuple[str, ...]]:
+    return ((_ARRAY_KEY, x.array),), x.axis_names
 
 
-def _flatten_with_keys(x: NamedArray) -> tuple[tuple[tuple[GetAttrKey, Any]], tuple[str, ...]]:
-    return ((GetAttrKey("array"), x.array),), x.axis_names
+_ARRAY_KEY = GetAttrKey("array")
 
-
-def _unflatten(axis_names: tuple[str, ...], children: tuple[Any]) -> NamedArray:
-    # no check: a transformation may put anything in place of the array
-    return wrap(children[0], axis_names)
-
-
-jax.tree_util.register_pytree_with_keys(NamedArray, _flatten_with_keys, _unflatten, _flatten)
+jax.tree_util.register_pytree_with_keys(
+    NamedArray, _flatten_with_keys, NamedArray.tree_unflatten, NamedArray.tree_flatten
+)

@@ -1,389 +1,233 @@
-"""Reductions, cumulative operations and sorts: each is the `jax.numpy` function of its name, over named axes.
+"""Reductions: each is the `jax.numpy` function of its name, over named axes, on each array of a pytree.
 
-Under a mask `where`, elements that are masked out do not count. A maximum or minimum has no identity to give for them,
-so it starts from the extreme value of the dtype.
+Under a mask `where`, elements that are masked out do not count. A maximum or minimum has no value to give for them, so
+it starts from the extreme of the dtype.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import functools
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import AxisSelection, AxisSelector
-from haliax._src.families import axiswise, reduce_named
+from haliax._src.describe import PARAMETERS, documented
+from haliax._src.families import reduce_named
 from haliax.types import DTypeLike
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+Mask: TypeAlias = NamedArrayBase | ArrayLike | None
+"""A mask for a named array; without names only for an array without names."""
 
 
-def all(array: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
-    """Whether all elements over `axis` are true.
+def reduction(fn: Callable[..., Any]) -> Callable[[F], F]:
+    """Complete the docstring of an operation that removes any number of axes."""
+    axis = "The axes to reduce; all of them if None."
+    return documented(fn, {**PARAMETERS, "axis": axis}, "The array without the reduced axes.")
 
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
 
-    Returns:
-        The array without the reduced axes.
+def search(fn: Callable[..., Any]) -> Callable[[F], F]:
+    """Complete the docstring of an operation that gives positions along one axis."""
+    axis = "The axis to search; if None, the array is taken as flat."
+    return documented(fn, {**PARAMETERS, "axis": axis}, "The positions, as integers, without the axis.")
 
-    Source:
-        `jax.numpy.all`
-    """
+
+def starting_at(extreme: Callable[[Any], Any], fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A maximum or minimum of raw arrays that takes a mask: no element counts as much as the extreme of the dtype."""
+
+    @functools.wraps(fn)
+    def masked(a: Any, axis: Any = None, where: Any = None) -> Any:
+        if where is None:
+            return fn(a, axis=axis)
+        return fn(a, axis=axis, where=where, initial=extreme(jnp.result_type(a)))
+
+    return masked
+
+
+def lowest(dtype: Any) -> Any:
+    """The identity of a maximum: the lowest value of a dtype, minus infinity if it has one."""
+    return _extreme(dtype, "min", -np.inf)
+
+
+def highest(dtype: Any) -> Any:
+    """The identity of a minimum: the highest value of a dtype, infinity if it has one."""
+    return _extreme(dtype, "max", np.inf)
+
+
+def _extreme(dtype: Any, which: str, infinity: float) -> Any:
+    if jnp.issubdtype(dtype, jnp.bool_):
+        return np.bool_(which == "max")
+    if jnp.issubdtype(dtype, jnp.integer):
+        return np.asarray(getattr(jnp.iinfo(dtype), which), dtype)
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        # ordered by the real part, then the imaginary one
+        return np.asarray(complex(infinity, infinity), dtype)
+    with np.errstate(all="ignore"):
+        value = np.asarray(infinity, dtype)
+    # some floats of 8 bits have no infinity
+    return value if np.isinf(value) else np.asarray(getattr(jnp.finfo(dtype), which), dtype)
+
+
+_max, _min = starting_at(lowest, jnp.max), starting_at(highest, jnp.min)
+_nanmax, _nanmin = starting_at(lowest, jnp.nanmax), starting_at(highest, jnp.nanmin)
+
+
+@functools.wraps(jnp.ptp)
+def _ptp(a: Any, axis: Any = None, where: Any = None) -> Any:
+    return jnp.ptp(a, axis=axis) if where is None else _max(a, axis, where) - _min(a, axis, where)
+
+
+# --- Reductions of any number of axes ---
+
+
+@reduction(jnp.all)
+def all(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
+    """Whether all elements are true."""
     return reduce_named(jnp.all, array, axis, where=where)
 
 
-def any(array: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
-    """Whether any element over `axis` is true.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.any`
-    """
+@reduction(jnp.any)
+def any(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
+    """Whether any element is true."""
     return reduce_named(jnp.any, array, axis, where=where)
 
 
-def max(array: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
-    """Largest element over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.max`
-    """
-    return reduce_named(jnp.max, array, axis, where=where, initial=_initial(lowest, array, where))
+@reduction(jnp.count_nonzero)
+def count_nonzero(array: T, axis: AxisSelection | None = None) -> T:
+    """The number of elements that are not zero."""
+    return reduce_named(jnp.count_nonzero, array, axis)
 
 
-def min(array: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
-    """Smallest element over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.min`
-    """
-    return reduce_named(jnp.min, array, axis, where=where, initial=_initial(highest, array, where))
+@reduction(jnp.max)
+def max(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
+    """The largest element."""
+    return reduce_named(_max, array, axis, where=where)
 
 
-def nanmax(array: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
-    """Largest element over `axis`, ignoring NaN.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.nanmax`
-    """
-    return reduce_named(jnp.nanmax, array, axis, where=where, initial=_initial(lowest, array, where))
+@reduction(jnp.min)
+def min(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
+    """The smallest element."""
+    return reduce_named(_min, array, axis, where=where)
 
 
-def nanmin(array: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
-    """Smallest element over `axis`, ignoring NaN.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.nanmin`
-    """
-    return reduce_named(jnp.nanmin, array, axis, where=where, initial=_initial(highest, array, where))
+@reduction(jnp.ptp)
+def ptp(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
+    """The largest element less the smallest."""
+    return reduce_named(_ptp, array, axis, where=where)
 
 
-def mean(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    dtype: DTypeLike | None = None,
-) -> T:
-    """Mean over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.mean`
-    """
-    return reduce_named(jnp.mean, array, axis, where=where, dtype=dtype)
-
-
-def prod(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    dtype: DTypeLike | None = None,
-) -> T:
-    """Product over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.prod`
-    """
-    return reduce_named(jnp.prod, array, axis, where=where, dtype=dtype)
-
-
-def sum(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    dtype: DTypeLike | None = None,
-) -> T:
-    """Sum over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.sum`
-    """
+@reduction(jnp.sum)
+def sum(array: T, axis: AxisSelection | None = None, *, where: Mask = None, dtype: DTypeLike | None = None) -> T:
+    """The sum of the elements."""
     return reduce_named(jnp.sum, array, axis, where=where, dtype=dtype)
 
 
-def nanmean(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    dtype: DTypeLike | None = None,
-) -> T:
-    """Mean over `axis`, ignoring NaN.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.nanmean`
-    """
-    return reduce_named(jnp.nanmean, array, axis, where=where, dtype=dtype)
+@reduction(jnp.prod)
+def prod(array: T, axis: AxisSelection | None = None, *, where: Mask = None, dtype: DTypeLike | None = None) -> T:
+    """The product of the elements."""
+    return reduce_named(jnp.prod, array, axis, where=where, dtype=dtype)
 
 
-def nanprod(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    dtype: DTypeLike | None = None,
-) -> T:
-    """Product over `axis`, NaN counting as one.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.nanprod`
-    """
-    return reduce_named(jnp.nanprod, array, axis, where=where, dtype=dtype)
+@reduction(jnp.mean)
+def mean(array: T, axis: AxisSelection | None = None, *, where: Mask = None, dtype: DTypeLike | None = None) -> T:
+    """The mean of the elements."""
+    return reduce_named(jnp.mean, array, axis, where=where, dtype=dtype)
 
 
-def nansum(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    dtype: DTypeLike | None = None,
-) -> T:
-    """Sum over `axis`, NaN counting as zero.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.nansum`
-    """
-    return reduce_named(jnp.nansum, array, axis, where=where, dtype=dtype)
-
-
+@reduction(jnp.std)
 def std(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    ddof: int = 0,
-    dtype: DTypeLike | None = None,
+    array: T, axis: AxisSelection | None = None, *, where: Mask = None, ddof: int = 0, dtype: DTypeLike | None = None
 ) -> T:
-    """Standard deviation over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        ddof: The divisor is the number of elements less this.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.std`
-    """
+    """The standard deviation of the elements."""
     return reduce_named(jnp.std, array, axis, where=where, ddof=ddof, dtype=dtype)
 
 
+@reduction(jnp.var)
 def var(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    ddof: int = 0,
-    dtype: DTypeLike | None = None,
+    array: T, axis: AxisSelection | None = None, dtype: DTypeLike | None = None, ddof: int = 0, *, where: Mask = None
 ) -> T:
-    """Variance over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        ddof: The divisor is the number of elements less this.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.var`
-    """
+    """The variance of the elements."""
     return reduce_named(jnp.var, array, axis, where=where, ddof=ddof, dtype=dtype)
 
 
+@reduction(jnp.nanmax)
+def nanmax(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
+    """The largest element that is not NaN."""
+    return reduce_named(_nanmax, array, axis, where=where)
+
+
+@reduction(jnp.nanmin)
+def nanmin(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
+    """The smallest element that is not NaN."""
+    return reduce_named(_nanmin, array, axis, where=where)
+
+
+@reduction(jnp.nansum)
+def nansum(array: T, axis: AxisSelection | None = None, *, where: Mask = None, dtype: DTypeLike | None = None) -> T:
+    """The sum of the elements that are not NaN."""
+    return reduce_named(jnp.nansum, array, axis, where=where, dtype=dtype)
+
+
+@reduction(jnp.nanprod)
+def nanprod(array: T, axis: AxisSelection | None = None, *, where: Mask = None, dtype: DTypeLike | None = None) -> T:
+    """The product of the elements that are not NaN."""
+    return reduce_named(jnp.nanprod, array, axis, where=where, dtype=dtype)
+
+
+@reduction(jnp.nanmean)
+def nanmean(array: T, axis: AxisSelection | None = None, *, where: Mask = None, dtype: DTypeLike | None = None) -> T:
+    """The mean of the elements that are not NaN."""
+    return reduce_named(jnp.nanmean, array, axis, where=where, dtype=dtype)
+
+
+@reduction(jnp.nanstd)
 def nanstd(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    ddof: int = 0,
-    dtype: DTypeLike | None = None,
+    array: T, axis: AxisSelection | None = None, *, where: Mask = None, ddof: int = 0, dtype: DTypeLike | None = None
 ) -> T:
-    """Standard deviation over `axis`, ignoring NaN.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        ddof: The divisor is the number of elements less this.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.nanstd`
-    """
+    """The standard deviation of the elements that are not NaN."""
     return reduce_named(jnp.nanstd, array, axis, where=where, ddof=ddof, dtype=dtype)
 
 
+@reduction(jnp.nanvar)
 def nanvar(
-    array: T,
-    axis: AxisSelection | None = None,
-    *,
-    where: NamedArrayBase | None = None,
-    ddof: int = 0,
-    dtype: DTypeLike | None = None,
+    array: T, axis: AxisSelection | None = None, *, where: Mask = None, ddof: int = 0, dtype: DTypeLike | None = None
 ) -> T:
-    """Variance over `axis`, ignoring NaN.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-        ddof: The divisor is the number of elements less this.
-        dtype: The dtype in which to compute, and of the result.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.nanvar`
-    """
+    """The variance of the elements that are not NaN."""
     return reduce_named(jnp.nanvar, array, axis, where=where, ddof=ddof, dtype=dtype)
 
 
-def ptp(array: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
-    """Range (largest less smallest element) over `axis`.
-
-    Args:
-        array: A named array with any axes, a raw array, or a pytree of them.
-        axis: The axes to reduce; all of them if None.
-        where: A mask with axes among those of the array; only elements where it is true count.
-
-    Returns:
-        The array without the reduced axes.
-
-    Source:
-        `jax.numpy.ptp`
-    """
-    return max(array, axis, where=where) - min(array, axis, where=where)  # pyright: ignore[reportOperatorIssue]
-
-
 amax, amin, product = max, min, prod
+
+
+# --- Positions along one axis ---
+
+
+@search(jnp.argmax)
+def argmax(array: T, axis: AxisSelector | None = None) -> T:
+    """The position of the largest element."""
+    return reduce_named(jnp.argmax, array, axis, single_axis_only=True)
+
+
+@search(jnp.argmin)
+def argmin(array: T, axis: AxisSelector | None = None) -> T:
+    """The position of the smallest element."""
+    return reduce_named(jnp.argmin, array, axis, single_axis_only=True)
+
+
+@search(jnp.nanargmax)
+def nanargmax(array: T, axis: AxisSelector | None = None) -> T:
+    """The position of the largest element that is not NaN; -1 where all are NaN."""
+    return reduce_named(jnp.nanargmax, array, axis, single_axis_only=True)
+
+
+@search(jnp.nanargmin)
+def nanargmin(array: T, axis: AxisSelector | None = None) -> T:
+    """The position of the smallest element that is not NaN; -1 where all are NaN."""
+    return reduce_named(jnp.nanargmin, array, axis, single_axis_only=True)

@@ -1,0 +1,123 @@
+"""What Python and numpy ask of an array: to be a number, a numpy array, a string.
+
+A named array of one element is a number, as in `jax.numpy`. It is no sequence, since its axes have no order to rely on.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+import wadler_lindig as wl
+
+from haliax._src import repr as _repr
+from haliax._src.array_base import NamedArrayBase
+from haliax._src.errors import bad_value, format_shape, problem
+
+
+class ArrayProtocols(NamedArrayBase):
+    """A named array as Python and numpy see it."""
+
+    __slots__ = ()
+
+    # a numpy array on the left of an operator leaves the operation to us
+    __array_priority__ = 1000
+    __array_ufunc__ = None
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.array.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.axis_names)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._sizes())
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that the elements take."""
+        return self.size * self.array.dtype.itemsize
+
+    # numpy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.array, dtype=dtype, copy=copy)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of numbers; a number if there are no axes."""
+        return np.asarray(self.array).tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The bytes of the elements, by default with the last axis fastest."""
+        return np.asarray(self.array).tobytes(order=order)  # pyright: ignore[reportArgumentType]
+
+    # numbers
+
+    def item(self) -> Any:
+        """The one element, as a Python number.
+
+        Raises:
+            ValueError: If there is not exactly one.
+        """
+        self._require_one_element("item", "Use tolist() for all of them.")
+        return self.array.item()
+
+    def __bool__(self) -> bool:
+        self._require_one_element("bool", "Reduce it with any() or all(), or choose elements with haliax.where.")
+        return bool(self.array)
+
+    def __int__(self) -> int:
+        return int(self._number("int"))
+
+    def __float__(self) -> float:
+        return float(self._number("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex"))
+
+    def __index__(self) -> int:
+        return operator.index(self._number("index"))
+
+    def _require_one_element(self, op: str, remedy: str) -> None:
+        if self.axis_names and self.size != 1:
+            raise bad_value(op, f"the array has {format_shape(self.shape)}", "expected one element", remedy)
+
+    def _number(self, op: str) -> Any:
+        """The array itself, if it has no axes."""
+        if self.axis_names:
+            given = f"the array has {format_shape(self.shape)}"
+            raise TypeError(problem(op, given, "expected no axes", "Reduce it, or take one element."))
+        return self.array
+
+    # no sequence
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(problem("len", self._has(), "which one counts is not said", "Use size, or axis_size(axis)."))
+
+    def __iter__(self) -> Iterator[NoReturn]:
+        remedy = "Use unbind(axis) for the arrays along one axis."
+        raise TypeError(problem("iter", self._has(), "along which one to go is not said", remedy))
+
+    def _has(self) -> str:
+        return f"the array has {format_shape(dict.fromkeys(self.axis_names))}"
+
+    # strings
+
+    def __repr__(self) -> str:
+        return _repr.show(self.array, self.axis_names)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._number("format"), spec) if spec else str(self)
+
+    def __pdoc__(self, *, short_arrays: bool = True, **kwargs: Any) -> wl.AbstractDoc:
+        """The document for `wadler_lindig`, which pretty-prints equinox modules."""
+        return wl.TextDoc(f"NamedArray({_repr.describe_array(self.array, self.axis_names, short=short_arrays)})")
