@@ -16,16 +16,17 @@ ORDER = """
     _src.util _src.jax_compat _src.errors _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources
-    _src.array_base _src.annotations _src.broadcasting
-    _src.families _src.elementwise _src.reductions
-    _src.rearrange _src.reshape _src.indexing _src.dot _src.einsum
+    _src.array_base _src.repr _src.array_protocols _src.annotations _src.broadcasting
+    _src.describe _src.families _src.wrapping _src.operators _src.elementwise _src.reductions _src.quantiles _src.axiswise
+    _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices _src.padding _src.sets _src.bits
+    _src.indexing _src.dot _src.einsum
     _src.named_array _src.creation core wrap
     haxtyping ops random fft poly specialized_fns ref
     _src.tree tree util
     _src.distributed jax_utils
     _src.sharding
     _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
-    _src.forced_host_shim _src.mesh_mismatch _src.named_jit _src.explain _src.shard_map partitioning
+    _src.forced_host_shim _src.mesh_mismatch _src.jit_options _src.signature _src.program _src.aot _src.named_jit _src.explain _src.shard_map partitioning
     _src.state_dict state_dict debug
     _src.dot_general _src.fp8
     nn.activations nn.mup nn.normalization nn.dropout nn.pool nn.conv nn.loss nn.attention
@@ -34,7 +35,7 @@ ORDER = """
 """.split()
 ORDER = [f"haliax.{name}" for name in ORDER] + ["haliax"]
 
-FACADES = "axis core wrap tree util jax_utils hof partitioning state_dict nn".split()
+FACADES = "axis core ops specialized_fns wrap tree util jax_utils hof partitioning state_dict nn".split()
 FACADES = [f"haliax.{name}" for name in FACADES] + ["haliax"]
 
 OPTIONAL_DEPENDENCIES = {"aqt", "pytest", "torch"}  # imported where they are used, so that haliax works without them
