@@ -1,10 +1,11 @@
 """Named tensors for legible, scalable deep learning in JAX."""
 
 from haliax import core as core
+from haliax import partitioning as partitioning
+from haliax import random as random
 from haliax import wrap as wrap
 from haliax._src.array_base import are_shape_checks_enabled as are_shape_checks_enabled
 from haliax._src.array_base import enable_shape_checks as enable_shape_checks
-from haliax import random as random
 from haliax._src.axis import Axis as Axis
 from haliax._src.axiswise import argsort as argsort
 from haliax._src.axiswise import cumprod as cumprod
@@ -150,6 +151,8 @@ from haliax._src.matrices import trace as trace
 from haliax._src.matrices import tril as tril
 from haliax._src.matrices import triu as triu
 from haliax._src.named_array import NamedArray as NamedArray
+from haliax._src.named_jit import fsdp as fsdp
+from haliax._src.named_jit import named_jit as named_jit
 from haliax._src.padding import pad as pad
 from haliax._src.padding import pad_left as pad_left
 from haliax._src.quantiles import median as median
@@ -192,6 +195,7 @@ from haliax._src.reshape import roll as roll
 from haliax._src.reshape import split as split
 from haliax._src.reshape import unbind as unbind
 from haliax._src.reshape import unflatten_axis as unflatten_axis
+from haliax._src.resources import axis_mapping as axis_mapping
 from haliax._src.selection import clip as clip
 from haliax._src.selection import nonzero as nonzero
 from haliax._src.selection import top_k as top_k
@@ -203,6 +207,10 @@ from haliax._src.sets import unique_all as unique_all
 from haliax._src.sets import unique_counts as unique_counts
 from haliax._src.sets import unique_inverse as unique_inverse
 from haliax._src.sets import unique_values as unique_values
+from haliax._src.sharding import auto_sharded as auto_sharded
+from haliax._src.sharding import set_mesh as set_mesh
+from haliax._src.sharding import shard as shard
+from haliax._src.sharding import shard_with_axis_mapping as shard_with_axis_mapping
 from haliax._src.wrapping import ReductionFunction as ReductionFunction
 from haliax._src.wrapping import SimpleReductionFunction as SimpleReductionFunction
 from haliax._src.wrapping import wrap_axiswise_call as wrap_axiswise_call

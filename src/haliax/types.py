@@ -16,7 +16,7 @@ DTypeLike: TypeAlias = str | type[Any] | np.dtype | jnp.dtype
 Scalar: TypeAlias = Union[float, int, bool, complex, jax.Array, np.generic]  # noqa: UP007 (jax.Array is no plain class)
 """A Python or numpy scalar, or an array with no axes."""
 
-PrecisionLike: TypeAlias = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+PrecisionLike: TypeAlias = str | Precision | tuple[str, str] | tuple[Precision, Precision] | None
 """What `precision=` of `jax.lax.dot_general` accepts."""
 
 FilterSpec: TypeAlias = bool | Callable[[Any], bool]

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 from jax._src import mesh as _mesh
 from jax._src import util as _util
+from jax._src.array import ArrayImpl as ArrayImpl
 from jax._src.core import trace_state_clean as _trace_state_clean
 from jax.sharding import AbstractMesh, Mesh
 
@@ -64,3 +65,8 @@ _util.register_cache(_clearer, "haliax")
 def clear_with_jax(owner: Any) -> None:
     """Have `owner.clear_cache()` called by `jax.clear_caches()` for as long as `owner` lives."""
     _clearer.owners.add(owner)
+
+
+def device_order(sharding: jax.sharding.Sharding) -> tuple[Any, ...]:
+    """The devices of a sharding in order; JAX tells only their set in public."""
+    return tuple(sharding._device_assignment)

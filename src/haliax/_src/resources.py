@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import jax
+from jax.core import Tracer
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from haliax._src import jax_compat
@@ -26,6 +27,9 @@ ResourceMapping: TypeAlias = Mapping[str, PhysicalAxisSpec]
 
 MeshLike: TypeAlias = Mesh | AbstractMesh
 
+GIVE_A_MESH = "Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."
+"""What to do where a mesh is needed and there is none."""
+
 
 class FrozenMapping(dict[str, Any]):
     """A resource mapping in normal form: hashable, compared by content, not to be changed."""
@@ -34,7 +38,9 @@ class FrozenMapping(dict[str, Any]):
 
     def __init__(self, mapping: Mapping[str, Any]):
         """Normalise sequences to tuples, so that equal mappings compare equal."""
-        super().__init__({name: spec if isinstance(spec, str) or spec is None else tuple(spec) for name, spec in mapping.items()})
+        super().__init__(
+            {name: spec if isinstance(spec, str) or spec is None else tuple(spec) for name, spec in mapping.items()}
+        )
         self._hash = hash(frozenset(self.items()))
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -52,6 +58,9 @@ _current_mapping: ContextVar[FrozenMapping | None] = ContextVar("haliax_axis_map
 def current_mapping() -> FrozenMapping | None:
     """The mapping of the innermost `axis_mapping` context of this thread, or None."""
     return _current_mapping.get()
+
+
+current_thread_local_mapping = current_mapping
 
 
 @contextlib.contextmanager
@@ -86,11 +95,14 @@ def resolve_mesh(mesh: MeshLike | None = None) -> MeshLike | None:
     return mesh if mesh is not None else ambient_mesh()
 
 
+_get_mesh = resolve_mesh
+
+
 def require_mesh(op: str, mesh: MeshLike | None = None) -> MeshLike:
     """The mesh of `resolve_mesh`, or an error that says how to give one."""
     resolved = resolve_mesh(mesh)
     if resolved is None:
-        raise ValueError(problem(op, "there is no mesh", remedy="Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."))
+        raise ValueError(problem(op, "there is no mesh", remedy=GIVE_A_MESH))
     return resolved
 
 
@@ -213,7 +225,7 @@ def constrain(array: Any, sharding: NamedSharding) -> Any:
     Source:
         `jax.device_put`, `jax.lax.with_sharding_constraint`, `jax.sharding.reshard`
     """
-    if not isinstance(array, jax.core.Tracer):
+    if not isinstance(array, Tracer):
         return jax.device_put(array, sharding)
     mesh = sharding.mesh
     kinds = set(mesh.axis_types)

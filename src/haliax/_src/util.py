@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Any, TypeVar
 
@@ -110,7 +111,9 @@ def safe_update_wrapper(wrapper: Any, wrapped: Callable) -> Any:
     Returns:
         `wrapper`.
     """
-    functools.update_wrapper(wrapper, wrapped)
+    # the attributes of a function are its own; those of a callable object (a module's fields) are not the wrapper's
+    updated = functools.WRAPPER_UPDATES if inspect.isfunction(wrapped) else ()
+    functools.update_wrapper(wrapper, wrapped, updated=updated)
     if getattr(wrapper, "__name__", None) is None:
         inner = wrapped.func if isinstance(wrapped, functools.partial) else wrapped
         wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
@@ -121,4 +124,3 @@ def safe_update_wrapper(wrapper: Any, wrapped: Callable) -> Any:
 def safe_wraps(fn: Callable) -> Callable[[T], T]:
     """Decorator form of `safe_update_wrapper`: give a wrapper the name, docstring and signature of `fn`."""
     return functools.partial(safe_update_wrapper, wrapped=fn)
-

@@ -1,0 +1,54 @@
+"""Programs ahead of time: lowered, then compiled, then called on named pytrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+class Lowered:
+    """A program lowered ahead of time: `jax.stages.Lowered`, whose compiled form takes named pytrees.
+
+    Args:
+        lowered: What JAX lowered, over flat leaves.
+        call: How a compiled program is called on the arguments of a user.
+
+    Source:
+        `jax.stages.Lowered`
+    """
+
+    def __init__(self, lowered: jax.stages.Lowered, call: Callable[..., Any]):
+        self._lowered, self._call = lowered, call
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is as JAX has it: `as_text`, `cost_analysis`, ..."""
+        return getattr(self._lowered, name)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+        """Compile the program; the arguments are those of `jax.stages.Lowered.compile`."""
+        return Compiled(self._lowered.compile(*args, **kwargs), self._call)
+
+
+class Compiled:
+    """A program compiled ahead of time, called as the function is.
+
+    Args:
+        compiled: What JAX compiled, over flat leaves.
+        call: How it is called on the arguments of a user.
+
+    Source:
+        `jax.stages.Compiled`
+    """
+
+    def __init__(self, compiled: jax.stages.Compiled, call: Callable[..., Any]):
+        self._compiled, self._call = compiled, call
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is as JAX has it: `as_text`, `memory_analysis`, `input_shardings`, ..."""
+        return getattr(self._compiled, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program on arguments of the structure it was compiled for."""
+        return self._call(self._compiled, args, kwargs)

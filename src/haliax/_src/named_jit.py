@@ -1,0 +1,420 @@
+"""`named_jit`: `jax.jit` for functions of named arrays, on an explicit mesh, which keeps the shardings of its inputs.
+
+A call flattens its arguments once and looks up a program by what decides it: the structure, the static leaves, the mesh
+and the mapping. The rest is `jax.jit` on flat leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+
+import jax
+from jax.core import Tracer
+from jax.sharding import Mesh, NamedSharding
+from jax.tree_util import tree_flatten, treedef_tuple
+
+from haliax._src import jax_compat
+from haliax._src.aot import Lowered
+from haliax._src.errors import problem, wrong_type
+from haliax._src.jit_options import JitOptions, check_options, donated_leaves
+from haliax._src.mesh_mismatch import Policy
+from haliax._src.program import Plan, Program, unpack
+from haliax._src.resources import (
+    GIVE_A_MESH,
+    FrozenMapping,
+    MeshLike,
+    ResourceMapping,
+    ambient_mesh,
+    check_mapping,
+    current_mapping,
+    mesh_axes,
+)
+from haliax._src.signature import (
+    ABSTRACT,
+    TRACED,
+    call_paths,
+    callable_as_pytree,
+    named_paths,
+    split_leaves,
+    unhashable_static,
+)
+from haliax._src.util import safe_update_wrapper
+
+try:
+    from haliax._src.forced_host_shim import shim_is_active
+except ModuleNotFoundError:  # without that file there is no shim
+
+    def shim_is_active(mesh: MeshLike | None) -> bool:
+        """Never, without the shim."""
+        return False
+
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+# programs kept by one wrapper: many more than a training script has, few enough to bound what static arguments that
+# never repeat can fill
+_MOST_PROGRAMS = 1024
+
+
+class WrappedCallable(Protocol[P, R]):
+    """What `named_jit` returns, as a type."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        ...
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Lower the program without running it."""
+        ...
+
+
+class NamedJit(Generic[P, R]):
+    """A function compiled by `named_jit`.
+
+    Args:
+        fn: The function.
+        options: What `named_jit` was given.
+    """
+
+    __name__: str
+
+    def __init__(self, fn: Callable[P, R], options: JitOptions):
+        self._fn = fn
+        self._options = options
+        safe_update_wrapper(self, fn)
+        self._fn_leaves, self._fn_treedef = tree_flatten(callable_as_pytree(fn))
+        self._fn_arrays = [leaf for leaf in self._fn_leaves if isinstance(leaf, TRACED)]
+        self._programs: dict[Any, Program] = {}
+        self._lock = threading.Lock()
+        jax_compat.clear_with_jax(self)
+
+    def __repr__(self) -> str:
+        return f"named_jit({self.__name__})"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function on these arguments, compiled."""
+        program, arrays, _ = self._select(args, kwargs, TRACED)
+        mesh = program.plan.mesh
+        if mesh is None or mesh is jax_compat.concrete_mesh():
+            return unpack(program(arrays))
+        with jax_compat.mesh_scope(mesh):
+            return unpack(program(arrays))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind to an instance, as a function in a class body does."""
+        return self if instance is None else BoundNamedJit(self, instance)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lower the program for these arguments, which may be ShapeDtypeStructs, without running it.
+
+        Returns:
+            What `jax.jit(...).lower` gives, whose `compile()` takes and returns named pytrees.
+
+        Source:
+            `jax.stages.Lowered`
+        """
+        program, arrays, signature = self._select(args, kwargs, ABSTRACT)
+        with _scope(program):
+            return Lowered(
+                program.jitted.lower(*program.abstract_inputs(arrays)), self._call_compiled(program, signature)
+            )
+
+    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+        """Trace the program for these arguments, which may be ShapeDtypeStructs, over its flat leaves.
+
+        Source:
+            `jax.stages.Traced`
+        """
+        program, arrays, _ = self._select(args, kwargs, ABSTRACT)
+        with _scope(program):
+            return program.jitted.trace(*program.abstract_inputs(arrays))
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result for these arguments, with a ShapeDtypeStruct in place of each array.
+
+        Source:
+            `jax.eval_shape`
+        """
+        program, arrays, _ = self._select(args, kwargs, ABSTRACT)
+        with _scope(program):
+            return unpack(jax.eval_shape(program.jitted, *program.abstract_inputs(arrays)))
+
+    def clear_cache(self) -> None:
+        """Forget all programs; `jax.clear_caches()` does it too."""
+        self._programs.clear()
+
+    def _select(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: tuple[type, ...]
+    ) -> tuple[Program, list[Any], Any]:
+        """The program for a call, its arrays, and the signature of its arguments."""
+        leaves, treedef = tree_flatten((args, kwargs))
+        arrays, statics = split_leaves(leaves, traced)
+        if self._fn_arrays:
+            arrays = [*self._fn_arrays, *arrays]
+        options = self._options
+        mapping = options.axis_resources
+        if mapping is None:
+            mapping = current_mapping()
+        mesh = options.mesh
+        if mesh is None:
+            mesh = ambient_mesh() or _shared_mesh(arrays)
+        shim = mapping is not None and options.in_axis_resources is None and shim_is_active(mesh)
+        key = (treedef, statics, mesh, mapping, shim)
+        try:
+            program = self._programs.get(key)
+        except TypeError as error:
+            raise unhashable_static(self.__name__, self._fn, args, kwargs, error) from None
+        if program is None:
+            program = self._add_program(key, leaves, args, kwargs)
+        return program, arrays, (treedef, statics)
+
+    def _add_program(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        plan = self._plan(key, leaves, args, kwargs)
+        with self._lock:  # threads that call for the first time share one program, and so one trace
+            program = self._programs.get(key)
+            if program is None:
+                while len(self._programs) >= _MOST_PROGRAMS:
+                    del self._programs[next(iter(self._programs))]
+                program = self._programs[key] = Program(plan)
+        return program
+
+    def _plan(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+        treedef, _, mesh, mapping, shim = key
+        options = self._options
+        inputs = options.in_axis_resources if not shim else mapping
+        outputs = mapping if options.out_axis_resources is None else options.out_axis_resources
+        self._check_mesh(mesh, inputs, mapping, outputs)
+        flags = donated_leaves(self.__name__, options, args, kwargs)
+        paths = named_paths("fn", self._fn_treedef.unflatten(self._fn_leaves)) + call_paths(self._fn, args, kwargs)
+        leaves = [*self._fn_leaves, *leaves]
+        flags = [False] * len(self._fn_leaves) + flags
+        traced = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ABSTRACT)]
+        return Plan(
+            name=self.__name__,
+            treedef=treedef_tuple([self._fn_treedef, *treedef.children()]),
+            statics=tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, ABSTRACT)),
+            paths=[paths[i] for i in traced],
+            donated=frozenset(position for position, i in enumerate(traced) if flags[i]),
+            mesh=mesh,
+            input_mapping=inputs,
+            compute_mapping=mapping,
+            output_mapping=outputs,
+            policy=options.on_mesh_mismatch,
+            jit_options=options.jit_kwargs,
+        )
+
+    def _check_mesh(self, mesh: MeshLike | None, *mappings: FrozenMapping | None) -> None:
+        """Raise if a mapping needs a mesh and there is none, or one that was given names a mesh axis that is not there.
+
+        An ambient mapping may speak of more than this mesh has: it is checked for the arrays that it lays out.
+        """
+        op = f"named_jit({self.__name__})"
+        for mapping in filter(None, mappings):
+            axes = sorted({axis for spec in mapping.values() for axis in mesh_axes(spec)})
+            if axes and mesh is None:
+                given = f"the axis mapping names mesh axes ({', '.join(axes)}) and there is no mesh"
+                raise ValueError(problem(op, given, remedy=GIVE_A_MESH))
+            if mesh is not None and any(mapping is m for m in self._options.mappings):
+                check_mapping(op, mapping, mesh)
+
+    def _call_compiled(self, program: Program, signature: Any) -> Callable[..., Any]:
+        """How a program compiled ahead of time is called: on arguments of the same structure and static values."""
+
+        def call(compiled: jax.stages.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            leaves, treedef = tree_flatten((args, kwargs))
+            arrays, statics = split_leaves(leaves)
+            if (treedef, statics) != signature:
+                raise TypeError(
+                    problem(
+                        f"named_jit({self.__name__})",
+                        f"compiled for arguments of structure {signature[0]}",
+                        f"this call has {treedef}" if treedef != signature[0] else "this call has other static values",
+                        "Lower and compile it again for these arguments.",
+                    )
+                )
+            with _scope(program):
+                return unpack(compiled(*program.prepare([*self._fn_arrays, *arrays])))
+
+        return call
+
+
+class BoundNamedJit:
+    """A compiled function bound to its first argument: what a method is to a function.
+
+    Args:
+        jitted: The compiled function.
+        instance: Its first argument.
+    """
+
+    def __init__(self, jitted: NamedJit, instance: Any):
+        self.__func__, self.__self__ = jitted, instance
+        safe_update_wrapper(self, jitted)
+        self.__wrapped__ = functools.partial(jitted._fn, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the compiled function."""
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """See `NamedJit.lower`."""
+        return self.__func__.lower(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+        """See `NamedJit.trace`."""
+        return self.__func__.trace(self.__self__, *args, **kwargs)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """See `NamedJit.eval_shape`."""
+        return self.__func__.eval_shape(self.__self__, *args, **kwargs)
+
+
+def _scope(program: Program) -> contextlib.AbstractContextManager[Any]:
+    """The mesh of a program, if it is not in force already."""
+    mesh = program.plan.mesh
+    if mesh is None or mesh is jax_compat.concrete_mesh():
+        return contextlib.nullcontext()
+    return jax_compat.mesh_scope(mesh)
+
+
+def _shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
+    """The one mesh that the committed arrays of a call share, if there is one."""
+    mesh: Mesh | None = None
+    for array in arrays:
+        sharding = getattr(array, "sharding", None)
+        if isinstance(sharding, NamedSharding) and sharding.mesh is not mesh:
+            if isinstance(array, Tracer) or not isinstance(sharding.mesh, Mesh):
+                continue
+            if mesh is not None and sharding.mesh != mesh:
+                return None
+            mesh = sharding.mesh
+    return mesh
+
+
+@overload
+def named_jit(
+    fn: Callable[P, R],
+    axis_resources: ResourceMapping | None = None,
+    *,
+    mesh: MeshLike | None = None,
+    in_axis_resources: ResourceMapping | None = None,
+    out_axis_resources: ResourceMapping | None = None,
+    donate_args: Any = None,
+    donate_kwargs: Any = None,
+    on_mesh_mismatch: Policy = "warn",
+    **jit_kwargs: Any,
+) -> NamedJit[P, R]: ...
+
+
+@overload
+def named_jit(
+    fn: None = None,
+    axis_resources: ResourceMapping | None = None,
+    *,
+    mesh: MeshLike | None = None,
+    in_axis_resources: ResourceMapping | None = None,
+    out_axis_resources: ResourceMapping | None = None,
+    donate_args: Any = None,
+    donate_kwargs: Any = None,
+    on_mesh_mismatch: Policy = "warn",
+    **jit_kwargs: Any,
+) -> Callable[[Callable[P, R]], NamedJit[P, R]]: ...
+
+
+def named_jit(
+    fn: Callable[..., Any] | None = None,
+    axis_resources: ResourceMapping | None = None,
+    *,
+    mesh: MeshLike | None = None,
+    in_axis_resources: ResourceMapping | None = None,
+    out_axis_resources: ResourceMapping | None = None,
+    donate_args: Any = None,
+    donate_kwargs: Any = None,
+    on_mesh_mismatch: Policy = "warn",
+    **jit_kwargs: Any,
+) -> Any:
+    """Compile a function of named arrays, on an explicit mesh, keeping the shardings of the arrays it is given.
+
+    Arrays are traced, wherever they are: in pytrees, in named arrays, in `fn` itself if it is a module, a partial or a
+    bound method. Everything else is static. The function is traced once for each signature.
+
+    Args:
+        fn: The function; without it, `named_jit(...)` is a decorator.
+        axis_resources: Mesh axes by axis name, in force while the function runs and for the named arrays of its
+            result; the mapping in force at the call if None.
+        mesh: The mesh to run on. If None: the one in force (`haliax.set_mesh`, `jax.set_mesh`, `with mesh:`), else the
+            one that all committed arguments share.
+        in_axis_resources: If given, named arguments are put in the layout of this mapping on every call. If not, every
+            array keeps the sharding it has.
+        out_axis_resources: The mapping for the named arrays of the result, if it is not `axis_resources`.
+        donate_args: Which positional arguments give their memory to the result: a bool for all, or one for each (fewer
+            are filled up with False), where a pytree of bools may be a prefix of an argument. In a method, `self` is
+            the first.
+        donate_kwargs: The same by name: a bool for all, a mapping, or a sequence of names.
+        on_mesh_mismatch: What to do about arguments that live on another mesh: "warn" moves them and says so, "move"
+            moves them, "error" raises before anything is moved or donated.
+        **jit_kwargs: Further options of `jax.jit`, such as `keep_unused`, `inline` or `compiler_options`.
+
+    Returns:
+        The compiled function, with the name, docstring and signature of `fn`; it binds as a method, and has `lower`,
+        `trace` and `eval_shape`.
+
+    Raises:
+        TypeError: If an option belongs to `jax.jit` alone, or a static argument is unhashable.
+        ValueError: If a mapping does not fit the mesh, an axis does not divide, or a mapping needs a mesh and there is
+            none.
+        MeshMismatchError: If arguments live on another mesh and `on_mesh_mismatch` is "error".
+
+    Source:
+        `jax.jit`, `equinox.filter_jit`
+    """
+    options = check_options(
+        mesh=mesh,
+        axis_resources=axis_resources,
+        in_axis_resources=in_axis_resources,
+        out_axis_resources=out_axis_resources,
+        donate_args=donate_args,
+        donate_kwargs=donate_kwargs,
+        on_mesh_mismatch=on_mesh_mismatch,
+        jit_kwargs=jit_kwargs,
+    )
+
+    def wrap(fn: Callable[..., Any]) -> Any:
+        if isinstance(fn, classmethod | staticmethod):
+            return type(fn)(wrap(fn.__func__))
+        if not callable(fn):
+            raise wrong_type("named_jit", "fn", fn, "a callable", "Pass a mapping as axis_resources=...")
+        return NamedJit(fn, options)
+
+    return wrap if fn is None else wrap(fn)
+
+
+def fsdp(*args: Any, **kwargs: Any) -> Any:
+    """`named_jit` for fully sharded data parallelism: parameters in one layout, computation in another.
+
+    Args:
+        *args: `fn, parameter_mapping, compute_mapping`, or the two mappings alone for a decorator; each may be passed
+            by name.
+        **kwargs: Further options of `named_jit`.
+
+    Returns:
+        The compiled function: its named arguments and results have the layout of `parameter_mapping`, and
+        `compute_mapping` is in force inside.
+
+    Raises:
+        TypeError: If there are more than a function and two mappings.
+    """
+    fn: Callable[..., Any] | None = kwargs.pop("fn", None)
+    if args and callable(args[0]):
+        fn, args = args[0], args[1:]
+    names = ("parameter_mapping", "compute_mapping")
+    if len(args) > len(names):
+        raise TypeError(problem("fsdp", f"{len(args)} mappings were given", "parameter_mapping and compute_mapping"))
+    given = dict(zip(names, args, strict=False))
+    parameters = kwargs.pop("parameter_mapping", given.get("parameter_mapping"))
+    compute = kwargs.pop("compute_mapping", given.get("compute_mapping"))
+    return named_jit(fn, compute, in_axis_resources=parameters, out_axis_resources=parameters, **kwargs)

@@ -1,0 +1,360 @@
+"""One program of a `named_jit` function: what it runs for one signature, mesh and mapping.
+
+A program traces the function once, on flat leaves; lays out its inputs where a mapping asks for it; constrains the
+named arrays of the result; and moves arguments that live on another mesh when JAX refuses them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.tree_util import keystr, register_pytree_node
+
+from haliax._src import jax_compat
+from haliax._src.array_base import NamedArrayBase
+from haliax._src.errors import problem
+from haliax._src.jax_compat import ArrayImpl
+from haliax._src.mesh_mismatch import (
+    Argument,
+    MeshMismatchError,
+    MeshMismatchWarning,
+    Misplaced,
+    Policy,
+    find_misplaced,
+    report,
+)
+from haliax._src.resources import (
+    FrozenMapping,
+    MeshLike,
+    axis_mapping,
+    constrain,
+    layout_for,
+)
+from haliax._src.sharding import has_other_axis_types
+from haliax._src.signature import TRACED, merge_leaves
+
+# what a function raised itself is marked, to tell it from a refusal by JAX
+_MARK = "_raised_by_the_function_haliax_traced"
+
+# a program forgets nothing it has warned about, so it stops warning at some point
+_MOST_WARNINGS = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Everything that decides a program, beside the avals of its arrays: plain data, no arrays.
+
+    Args:
+        name: The name of the function, for messages.
+        treedef: The structure of `(callable, args, kwargs)`.
+        statics: The static leaves, by position among all leaves.
+        paths: The path, and the axis names if any, of each traced leaf.
+        donated: The positions among the traced leaves of those to be donated.
+        mesh: The mesh of the call, if there is one.
+        input_mapping: The mapping for inputs, or None to keep their shardings.
+        compute_mapping: The mapping in force while the function is traced.
+        output_mapping: The mapping for the named arrays of the result.
+        policy: What to do about arrays on another mesh.
+        jit_options: Further options of `jax.jit`.
+    """
+
+    name: str
+    treedef: Any  # a PyTreeDef
+    statics: tuple[tuple[int, Any], ...]
+    paths: Sequence[tuple[str, tuple[str, ...] | None]]
+    donated: frozenset[int]
+    mesh: MeshLike | None
+    input_mapping: FrozenMapping | None
+    compute_mapping: FrozenMapping | None
+    output_mapping: FrozenMapping | None
+    policy: Policy
+    jit_options: Mapping[str, Any]
+
+
+class Result:
+    """A result that holds static values: its arrays are children, the rest is structure."""
+
+    __slots__ = ("arrays", "rebuild")
+
+    def __init__(self, arrays: list[Any], rebuild: Callable[[Sequence[Any]], Any]):
+        self.arrays, self.rebuild = arrays, rebuild
+
+
+register_pytree_node(Result, lambda r: (r.arrays, r.rebuild), lambda rebuild, arrays: Result(list(arrays), rebuild))
+
+
+def unpack(result: Any) -> Any:
+    """What the function returned, from what the program returned."""
+    return result.rebuild(result.arrays) if type(result) is Result else result
+
+
+def flat_function(plan: Plan) -> Callable[..., Any]:
+    """The function that JAX traces: from the traced leaves of a call to the arrays of its result.
+
+    It refers to no array and to no wrapper, so that JAX's caches keep neither alive.
+    """
+    treedef, statics = plan.treedef, plan.statics
+    output_mapping, mesh, name = plan.output_mapping, plan.mesh, plan.name
+    mapping = plan.compute_mapping
+
+    def flat(*arrays: Any) -> Any:
+        fn, args, kwargs = treedef.unflatten(merge_leaves(arrays, statics))
+        with contextlib.nullcontext() if mapping is None else axis_mapping(mapping):
+            try:
+                result = fn(*args, **kwargs)
+            except Exception as error:
+                setattr(error, _MARK, True)
+                raise
+        if output_mapping is not None and mesh is not None:
+            result = _constrain_result(name, result, output_mapping, mesh)
+        return _pack(result)
+
+    flat.__name__ = flat.__qualname__ = name
+    return flat
+
+
+def _constrain_result(name: str, result: Any, mapping: FrozenMapping, mesh: MeshLike) -> Any:
+    """Give each named array of a result the layout of the mapping; raw arrays are left to JAX."""
+
+    def constrain_leaf(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, NamedArrayBase) or not isinstance(leaf.array, TRACED):
+            return leaf
+        where = f"result{keystr(path)}"
+        layout = layout_for(f"named_jit({name})", where, leaf.axis_names, leaf._sizes(), mapping, mesh)
+        return leaf.like(constrain(leaf.array, layout), leaf.axis_names)
+
+    return jax.tree_util.tree_map_with_path(constrain_leaf, result, is_leaf=lambda x: isinstance(x, NamedArrayBase))
+
+
+def _pack(result: Any) -> Any:
+    """A result as JAX can return it: itself if all its leaves are arrays."""
+    leaves, treedef = jax.tree_util.tree_flatten(result)
+    if all(isinstance(leaf, TRACED) for leaf in leaves):
+        return result
+    statics = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, TRACED))
+    arrays = [leaf for leaf in leaves if isinstance(leaf, TRACED)]
+    return Result(arrays, lambda arrays: treedef.unflatten(merge_leaves(arrays, statics)))
+
+
+class Program:
+    """A compiled function for one plan; JAX tells its avals and shardings apart.
+
+    Args:
+        plan: What decides the program.
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.jitted = jax.jit(flat_function(plan), donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options)
+        self._abstract = isinstance(plan.mesh, AbstractMesh)
+        named = [i for i, (_, names) in enumerate(plan.paths) if names is not None]
+        self._mapped = [] if plan.input_mapping is None or plan.mesh is None else named
+        self._layouts: dict[int, tuple[Any, NamedSharding]] = {}
+        self._mismatch_seen = False
+        self._warned: set[Any] = set()
+
+    def __call__(self, arrays: Sequence[Any]) -> Any:
+        """Run the program on the traced leaves of a call, under its mesh."""
+        if not (self._mapped or self._mismatch_seen or self._abstract):
+            try:
+                return self.jitted(*arrays)
+            except Exception as error:
+                # the usual call pays nothing for arrays on another mesh: JAX refuses them, before it donates any
+                if not self._refused(arrays, error):
+                    raise
+        return self._prepared_call(arrays)
+
+    def _prepared_call(self, arrays: Sequence[Any]) -> Any:
+        """Run the program on arrays that are first put where they belong."""
+        if self._abstract and not jax_compat.is_in_trace():
+            raise self._not_executable()
+        prepared = self.prepare(arrays)
+        try:
+            result = self.jitted(*prepared)
+        except Exception as error:
+            if self._mismatch_seen or not self._refused(arrays, error):
+                raise
+            prepared = self.prepare(arrays)
+            result = self.jitted(*prepared)
+        # nothing can fail any more: a moved argument that was to be donated gives its memory back
+        for i in self.plan.donated:
+            if prepared[i] is not arrays[i] and isinstance(arrays[i], jax.Array):
+                arrays[i].delete()
+        return result
+
+    def _not_executable(self) -> ValueError:
+        return ValueError(
+            problem(
+                f"named_jit({self.plan.name})",
+                "the mesh is an AbstractMesh, which has no devices",
+                "a Mesh, to run on",
+                "Use .lower(...) or .eval_shape(...) with an AbstractMesh.",
+            )
+        )
+
+    def prepare(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Put arrays where they belong: on the call's mesh, and in the layout of the input mapping.
+
+        All is checked before anything moves, and what moves goes in one transfer.
+        """
+        layouts = self._input_layouts(arrays)
+        if self._mismatch_seen:
+            layouts |= self._relocations(arrays)
+        return self._transfer(arrays, layouts) if layouts else arrays
+
+    def _transfer(self, arrays: Sequence[Any], layouts: Mapping[int, NamedSharding]) -> list[Any]:
+        out = list(arrays)
+        # memory that will be donated must not be shared with the caller's array
+        for may_alias in (None, False):
+            chosen = [i for i in layouts if (i in self.plan.donated) == (may_alias is False)]
+            concrete = [i for i in chosen if not isinstance(out[i], Tracer)]
+            for i in chosen:
+                if isinstance(out[i], Tracer):
+                    out[i] = constrain(out[i], layouts[i])
+            moved = jax.device_put([out[i] for i in concrete], [layouts[i] for i in concrete], may_alias=may_alias)
+            for i, array in zip(concrete, moved, strict=True):
+                out[i] = array
+        return out
+
+    # the layout of inputs ------------------------------------------------------------------------------------------
+
+    def _input_layouts(self, arrays: Sequence[Any]) -> dict[int, NamedSharding]:
+        """The layouts of the input mapping, for the named arrays that do not have them already."""
+        pending = {}
+        for i in self._mapped:
+            array = arrays[i]
+            key = (np.shape(array), _memory_kind(array))
+            known = self._layouts.get(i)
+            if known is None or known[0] != key:
+                known = self._layouts[i] = key, self.input_layout(i, array)
+            if not _has_layout(array, known[1]):
+                pending[i] = known[1]
+        return pending
+
+    def input_layout(self, i: int, array: Any) -> NamedSharding:
+        """The layout that the input mapping gives to one array, which keeps its kind of memory."""
+        plan = self.plan
+        path, names = plan.paths[i]
+        assert names is not None and plan.mesh is not None
+        op, shape = f"named_jit({plan.name})", np.shape(array)
+        if len(shape) != len(names):
+            given = f"{path} has axes ({', '.join(names)}) and holds an array of shape {shape}"
+            raise ValueError(problem(op, given, "one dimension for each axis"))
+        layout = layout_for(op, path, names, shape, plan.input_mapping or plan.compute_mapping, plan.mesh)
+        kind = _memory_kind(array)
+        return layout if kind is None or self._abstract else layout.with_memory_kind(kind)
+
+    def abstract_inputs(self, arrays: Sequence[Any]) -> list[Any]:
+        """The inputs of a program that is lowered and not run: in the layouts that a call would give them.
+
+        A ShapeDtypeStruct in a NamedArray that has no sharding of its own gets that of the mapping.
+        """
+        plan = self.plan
+        layouts = {m.position: m.target for m in self._misplaced(arrays)}
+        for i, (_, names) in enumerate(plan.paths):
+            undecided = isinstance(arrays[i], jax.ShapeDtypeStruct) and arrays[i].sharding is None
+            if i in self._mapped or (undecided and names is not None and plan.mesh is not None):
+                layouts[i] = self.input_layout(i, arrays[i])
+        return [
+            jax.ShapeDtypeStruct(np.shape(array), array.dtype, sharding=layouts[i], weak_type=_is_weak(array))
+            if i in layouts
+            else array
+            for i, array in enumerate(arrays)
+        ]
+
+    # arrays on another mesh ----------------------------------------------------------------------------------------
+
+    def _refused(self, arrays: Sequence[Any], error: Exception) -> bool:
+        """Whether JAX refused a call because of where its arguments live."""
+        mesh = self.plan.mesh
+        misplaced = self._misplaced(arrays)
+        if getattr(error, _MARK, False) and isinstance(mesh, Mesh):
+            # the function itself failed: only arrays whose types name another mesh can be the cause
+            misplaced = [m for m in misplaced if has_other_axis_types(m.argument.array, mesh)]
+        self._mismatch_seen = bool(misplaced)
+        if not misplaced and mesh is None and not getattr(error, _MARK, False):
+            self._explain_refusal(arrays, error)
+        return self._mismatch_seen
+
+    def _misplaced(self, arrays: Sequence[Any]) -> list[Misplaced]:
+        """The arguments on another mesh, but for those that the input mapping lays out in any case."""
+        plan = self.plan
+        if not isinstance(plan.mesh, Mesh):
+            return []
+        arguments = {
+            i: Argument(path, array, names)
+            for i, ((path, names), array) in enumerate(zip(plan.paths, arrays, strict=True))
+            if i not in self._mapped
+        }
+        return find_misplaced(arguments, plan.mesh, plan.compute_mapping)
+
+    def _relocations(self, arrays: Sequence[Any]) -> dict[int, NamedSharding]:
+        """Where the arguments on another mesh go, after the policy has had its say."""
+        misplaced, mesh, name = self._misplaced(arrays), self.plan.mesh, self.plan.name
+        if misplaced and isinstance(mesh, Mesh):
+            if self.plan.policy == "error":
+                raise MeshMismatchError(report(misplaced, mesh, name, "nothing was moved"))
+            if self.plan.policy == "warn":
+                self._warn(misplaced, mesh)
+        return {m.position: m.target for m in misplaced}
+
+    def _warn(self, misplaced: Sequence[Misplaced], mesh: Mesh) -> None:
+        """Warn once for each call site and set of arguments."""
+        depth, site = _call_site()
+        key = (site, tuple(m.argument.path for m in misplaced))
+        if key not in self._warned and len(self._warned) < _MOST_WARNINGS:
+            self._warned.add(key)
+            warnings.warn(report(misplaced, mesh, self.plan.name, "were moved"), MeshMismatchWarning, stacklevel=depth)
+
+    def _explain_refusal(self, arrays: Sequence[Any], error: Exception) -> None:
+        """Without a mesh nothing can be moved: say so, if arrays on different devices are the cause."""
+        orders = {
+            jax_compat.device_order(a.sharding)
+            for a in arrays
+            if isinstance(a, jax.Array) and not isinstance(a, Tracer) and a.committed
+        }
+        if len(orders) > 1:
+            error.add_note(
+                f"named_jit({self.plan.name}): the arguments live on {len(orders)} different device lists and there is"
+                " no mesh to move them to. Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."
+            )
+
+
+def _is_weak(array: Any) -> bool:
+    return bool(getattr(array, "weak_type", False))
+
+
+def _memory_kind(array: Any) -> str | None:
+    return array.sharding.memory_kind if isinstance(array, ArrayImpl) else None
+
+
+def _has_layout(array: Any, layout: NamedSharding | None) -> bool:
+    """Whether an array is committed to this layout on this very mesh."""
+    if layout is None or not isinstance(array, jax.Array) or isinstance(array, Tracer):
+        return False
+    sharding = array.sharding
+    if sharding == layout:
+        return array.committed
+    return (
+        isinstance(sharding, NamedSharding)
+        and sharding.mesh == layout.mesh
+        and sharding.is_equivalent_to(layout, array.ndim)
+    )
+
+
+def _call_site() -> tuple[int, tuple[str, int]]:
+    """The first frame outside this package: its depth, for `warnings.warn`, and its file and line."""
+    depth, frame = 1, sys._getframe(1)
+    package = __name__.split(".")[0]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == package:
+        depth, frame = depth + 1, frame.f_back
+    return depth, (frame.f_code.co_filename, frame.f_lineno)

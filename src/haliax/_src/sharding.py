@@ -1,0 +1,392 @@
+"""Layouts of whole pytrees: `shard`, the PartitionSpecs a mapping gives, and arrays that live on another mesh."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from haliax._src import jax_compat
+from haliax._src.array_base import NamedArrayBase, selectors
+from haliax._src.axis import Axis, AxisSelection, AxisSelector, axis_name
+from haliax._src.errors import problem
+from haliax._src.resources import (
+    MeshLike,
+    PhysicalAxisSpec,
+    ResourceMapping,
+    constrain,
+    current_mapping,
+    layout_for,
+    mesh_axes,
+    pspec_for_names,
+    require_mesh,
+    resolve_mesh,
+    split_factor,
+    unknown_mesh_axis,
+)
+from haliax._src.util import StringHolderEnum
+
+T = TypeVar("T")
+
+
+class ResourceAxis(metaclass=StringHolderEnum):
+    """The customary names of mesh axes."""
+
+    MODEL = "model"
+    DATA = "data"
+    REPLICA = "replica"
+    REPLICA_DCN = "replica_dcn"
+    CONTEXT = "context"
+
+
+def set_mesh(mesh: Mesh) -> contextlib.AbstractContextManager[Mesh | None]:
+    """Make `mesh` the mesh in force, for a `with` block or from here on.
+
+    Args:
+        mesh: The mesh.
+
+    Returns:
+        A context manager that restores the previous mesh.
+
+    Source:
+        `jax.set_mesh`
+    """
+    return jax.set_mesh(mesh)
+
+
+def mesh_context(mesh: MeshLike) -> contextlib.AbstractContextManager[Any]:
+    """A context in which `mesh`, concrete or abstract, is the mesh; it may be entered inside a trace."""
+    return jax_compat.mesh_scope(mesh)
+
+
+# what a mapping says ------------------------------------------------------------------------------------------------
+
+
+def pspec_for_axis(axis: AxisSelection, mapping: ResourceMapping | None = None) -> PartitionSpec:
+    """The PartitionSpec of an array with these axes.
+
+    Args:
+        axis: One axis or several, in order.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+
+    Returns:
+        A PartitionSpec with one entry for each axis.
+    """
+    names = [axis_name(ax) for ax in selectors(axis)]
+    return pspec_for_names(names, mapping if mapping is not None else current_mapping())
+
+
+def physical_axis_name(axis: AxisSelector, mapping: ResourceMapping | None = None) -> PhysicalAxisSpec | None:
+    """The mesh axis, or axes, that a named axis is split over; None if it is not split.
+
+    Args:
+        axis: The axis, or its name.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+    """
+    mapping = mapping if mapping is not None else current_mapping()
+    return (mapping or {}).get(axis_name(axis))
+
+
+def physical_axis_size(
+    axis: AxisSelector, mapping: ResourceMapping | None = None, mesh: MeshLike | None = None
+) -> int | None:
+    """Into how many parts a named axis is split; None if it is not split.
+
+    Args:
+        axis: The axis, or its name.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+        mesh: The mesh; the one in force if None.
+
+    Raises:
+        ValueError: If there is no mesh, or it lacks the mesh axis.
+    """
+    target = require_mesh("physical_axis_size", mesh)
+    spec = physical_axis_name(axis, mapping)
+    for part in mesh_axes(spec):
+        if part not in target.axis_names:
+            raise unknown_mesh_axis("physical_axis_size", axis_name(axis), part, target)
+    return None if spec is None else split_factor(target, spec)
+
+
+def round_axis_for_partitioning(
+    axis: Axis, mapping: ResourceMapping | None = None, mesh: MeshLike | None = None
+) -> Axis:
+    """The axis with its size rounded up to what can be split evenly over its mesh axes.
+
+    Args:
+        axis: The axis.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+        mesh: The mesh; the one in force if None.
+
+    Raises:
+        ValueError: If there is no mesh, or it lacks the mesh axis.
+    """
+    factor = physical_axis_size(axis, mapping, mesh)
+    return axis if factor is None else axis.resize(-(-axis.size // factor) * factor)
+
+
+def sharding_for_axis(
+    axis: AxisSelection, mapping: ResourceMapping | None = None, mesh: MeshLike | None = None
+) -> NamedSharding:
+    """The sharding of an array with these axes.
+
+    Args:
+        axis: One axis or several, in order.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+        mesh: The mesh; the one in force if None.
+
+    Raises:
+        ValueError: If there is no mesh.
+    """
+    mesh = require_mesh("sharding_for_axis", mesh)
+    return NamedSharding(mesh, pspec_for_axis(axis, mapping))  # pyright: ignore[reportArgumentType]
+
+
+def pspec_for(tree: Any, resource_mapping: ResourceMapping | None = None) -> Any:
+    """The PartitionSpec of each array of a pytree.
+
+    Args:
+        tree: A pytree of named arrays and other leaves.
+        resource_mapping: Mesh axes by axis name; the mapping in force if None.
+
+    Returns:
+        The pytree with a PartitionSpec in place of each array: that of the mapping for a named one, an unsplit one for
+        a raw array or a number, None for any other leaf.
+
+    Raises:
+        ValueError: If there is no mapping.
+    """
+    mapping = resource_mapping if resource_mapping is not None else current_mapping()
+    if mapping is None:
+        raise ValueError(
+            problem(
+                "pspec_for", "there is no axis mapping", remedy="Pass one, or call it under `with axis_mapping(...)`."
+            )
+        )
+
+    def leaf_spec(leaf: Any) -> PartitionSpec | None:
+        if isinstance(leaf, NamedArrayBase):
+            return pspec_for_names(leaf.axis_names, mapping)
+        if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
+            return PartitionSpec(*(None,) * leaf.ndim)
+        return PartitionSpec() if isinstance(leaf, bool | int | float | complex | np.generic) else None
+
+    return jax.tree.map(leaf_spec, tree, is_leaf=is_named)
+
+
+def infer_resource_partitions(
+    tree: Any, resource_mapping: ResourceMapping | None = None, mesh: MeshLike | None = None
+) -> Any:
+    """The NamedSharding of each array of a pytree; see `pspec_for`.
+
+    Args:
+        tree: A pytree of named arrays and other leaves.
+        resource_mapping: Mesh axes by axis name; the mapping in force if None.
+        mesh: The mesh; the one in force if None.
+
+    Returns:
+        The pytree with a NamedSharding in place of each array.
+
+    Raises:
+        ValueError: If there is no mapping or no mesh.
+    """
+    specs = pspec_for(tree, resource_mapping)
+    mesh = require_mesh("infer_resource_partitions", mesh)
+    is_spec = lambda x: isinstance(x, PartitionSpec)  # noqa: E731
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)  # pyright: ignore
+
+
+def is_named(x: Any) -> bool:
+    """Whether `x` is a named array; the usual `is_leaf`."""
+    return isinstance(x, NamedArrayBase)
+
+
+# laying out arrays --------------------------------------------------------------------------------------------------
+
+
+def shard(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = None) -> T:
+    """Lay out the named arrays of a pytree as a mapping says: by a transfer, or inside a trace by a constraint.
+
+    Args:
+        x: A pytree. Its raw arrays stay as they are, but for one case: with `mesh=` given outside a trace, an array
+            that lives on another mesh is moved to this one.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+        mesh: The mesh; the one in force if None.
+
+    Returns:
+        The pytree with each array in its layout. Without a mapping and a mesh argument, `x` itself; without a mesh,
+        `x` itself and a warning.
+
+    Raises:
+        ValueError: If an axis does not divide or a mesh axis is unknown. Nothing has moved then.
+
+    Source:
+        `jax.device_put`, `jax.lax.with_sharding_constraint`, `jax.sharding.reshard`
+    """
+    target_mesh = resolve_mesh(mesh)
+    mapping = mapping if mapping is not None else current_mapping()
+    if mapping is None and mesh is None:
+        return x
+    if target_mesh is None:
+        warnings.warn("shard: there is no mesh, so nothing is sharded. Pass mesh=...", stacklevel=2)
+        return x
+    mapping = _without_manual_axes(mapping)
+    flat, treedef = jax.tree_util.tree_flatten_with_path(x, is_leaf=is_named)
+    layouts = [_layout(path, leaf, mapping, target_mesh, relocate=mesh is not None) for path, leaf in flat]
+    moved = _constrain_all([_raw(leaf) for _, leaf in flat], layouts)
+    return treedef.unflatten(
+        leaf.like(raw, leaf.axis_names) if is_named(leaf) else raw for (_, leaf), raw in zip(flat, moved, strict=True)
+    )
+
+
+def shard_with_axis_mapping(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = None) -> T:
+    """The former name of `shard`."""
+    return shard(x, mapping, mesh)
+
+
+def auto_sharded(x: T, mesh: MeshLike | None = None) -> T:
+    """Lay out named arrays by the mapping in force, if there is one; see `shard`."""
+    return x if current_mapping() is None else shard(x, mesh=mesh)
+
+
+def _raw(leaf: Any) -> Any:
+    return leaf.array if is_named(leaf) else leaf
+
+
+def _layout(
+    path: Any, leaf: Any, mapping: ResourceMapping | None, mesh: MeshLike, relocate: bool
+) -> NamedSharding | None:
+    """Where one leaf goes, or None if it stays."""
+    raw = _raw(leaf)
+    if is_named(leaf) and mapping is not None and hasattr(raw, "shape"):
+        where = "x" + jax.tree_util.keystr(path)
+        return layout_for("shard", where, leaf.axis_names, leaf._sizes(), mapping, mesh)
+    if relocate and isinstance(mesh, Mesh) and lives_elsewhere(raw, mesh):
+        return layout_on(mesh, raw, None, None)
+    return None
+
+
+def _constrain_all(arrays: Sequence[Any], layouts: Sequence[NamedSharding | None]) -> list[Any]:
+    """Give each array its layout; arrays outside a trace go in one transfer."""
+    out = list(arrays)
+    concrete = [i for i, layout in enumerate(layouts) if layout is not None and not isinstance(out[i], Tracer)]
+    for i, layout in enumerate(layouts):
+        if layout is not None and isinstance(out[i], Tracer):
+            out[i] = constrain(out[i], layout)
+    if concrete:
+        moved = jax.device_put([out[i] for i in concrete], [layouts[i] for i in concrete])
+        for i, array in zip(concrete, moved, strict=True):
+            out[i] = array
+    return out
+
+
+def _without_manual_axes(mapping: ResourceMapping | None) -> ResourceMapping | None:
+    """Inside `shard_map`, what a mapping says of the mesh axes that are not manual there."""
+    manual = manual_axes()
+    if not manual or mapping is None:
+        return mapping
+    return {name: tuple(axis for axis in mesh_axes(spec) if axis not in manual) for name, spec in mapping.items()}
+
+
+def manual_axes() -> frozenset[str]:
+    """The mesh axes that `shard_map` has made manual at this point."""
+    mesh = jax_compat.abstract_mesh()
+    if mesh is None:
+        return frozenset()
+    return frozenset(n for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if t == AxisType.Manual)
+
+
+def all_mesh_axes_explicit(mesh: MeshLike, pspec: PartitionSpec) -> bool:
+    """Whether every mesh axis that a PartitionSpec names is explicit."""
+    types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    return all(types[axis] == AxisType.Explicit for entry in pspec for axis in mesh_axes(entry))
+
+
+def get_pspec_for_manual_mesh(
+    axis: AxisSelection, mapping: ResourceMapping | None = None, *, mesh: MeshLike | None = None
+) -> PartitionSpec | None:
+    """The PartitionSpec of these axes if every mesh axis in it is explicit, else None.
+
+    Args:
+        axis: One axis or several, in order.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+        mesh: The mesh; the one in force if None.
+    """
+    mesh = resolve_mesh(mesh)
+    if mesh is None:
+        return None
+    spec = pspec_for_axis(axis, mapping)
+    named = [entry for entry in spec if entry is not None]
+    return spec if named and all_mesh_axes_explicit(mesh, spec) else None
+
+
+# arrays on another mesh ---------------------------------------------------------------------------------------------
+
+
+def lives_elsewhere(array: Any, mesh: Mesh) -> str | None:
+    """Why JAX would refuse this array in a computation on `mesh`; None if it would not.
+
+    Args:
+        array: Any leaf; only a committed `jax.Array` can be refused.
+        mesh: The mesh of the computation.
+
+    Returns:
+        The reason in a few words, or None.
+    """
+    if not isinstance(array, jax.Array) or isinstance(array, Tracer) or not array.committed:
+        return None
+    sharding = array.sharding
+    have, want = jax_compat.device_order(sharding), tuple(mesh.devices.flat)
+    if have != want:
+        if len(have) == 1:
+            return "on one device"
+        if set(have) == set(want):
+            return "in another device order"
+        return "on some of the devices" if set(have) < set(want) else "on other devices"
+    return "on a mesh with other axis types" if has_other_axis_types(array, mesh) else None
+
+
+def has_other_axis_types(array: jax.Array, mesh: Mesh) -> bool:
+    """Whether the type of this array names another mesh: JAX refuses it while tracing, inside the function."""
+    sharding = array.sharding
+    return isinstance(sharding, NamedSharding) and _explicit_axes(sharding.mesh) != _explicit_axes(mesh)
+
+
+def _explicit_axes(mesh: MeshLike) -> tuple[tuple[str, int], ...]:
+    """What of a mesh shows in the types of arrays: its explicit axes, with their sizes."""
+    return tuple(
+        (name, mesh.shape[name])
+        for name, axis_type in zip(mesh.axis_names, mesh.axis_types, strict=True)
+        if axis_type == AxisType.Explicit
+    )
+
+
+def layout_on(
+    mesh: Mesh, array: jax.Array, names: Sequence[str] | None, mapping: ResourceMapping | None
+) -> NamedSharding:
+    """The layout that an array from elsewhere gets on `mesh`.
+
+    It is that of its own PartitionSpec if `mesh` has those axes and they divide; else that of the mapping, for a named
+    array; else replicated. The memory kind stays.
+    """
+    sharding = array.sharding
+    candidates = [PartitionSpec()]
+    if names is not None and mapping is not None:
+        candidates.insert(0, pspec_for_names(names, mapping))
+    if isinstance(sharding, NamedSharding):
+        candidates.insert(0, sharding.spec)
+    spec = next(spec for spec in candidates if _fits(spec, array.shape, mesh))
+    return NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
+
+
+def _fits(spec: PartitionSpec, shape: Sequence[int], mesh: Mesh) -> bool:
+    axes = [axis for entry in spec for axis in mesh_axes(entry)]
+    if len(set(axes)) != len(axes) or not set(axes) <= set(mesh.axis_names):
+        return False
+    return all(size % split_factor(mesh, entry) == 0 for size, entry in zip(shape, spec, strict=False))
