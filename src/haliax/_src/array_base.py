@@ -37,9 +37,10 @@ def enable_shape_checks(enabled: bool):
     Yields:
         The previous setting.
     """
+    previous = _shape_checks.get()
     token = _shape_checks.set(enabled)
     try:
-        yield token.old_value if token.old_value is not ContextVar else True
+        yield previous
     finally:
         _shape_checks.reset(token)
 

@@ -7,14 +7,15 @@ A plan is computed from names and sizes alone and looked up in a bounded cache; 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, is_scalar, selectors, wrap
-from haliax._src.axis import Axis, AxisSpec, axis_spec_to_tuple
+from haliax._src.array_base import A, NamedArrayBase, is_scalar, wrap
+from haliax._src.axis import Axis, AxisSelection, shape_dict
 from haliax._src.errors import bad_value, format_shape, size_mismatch, wrong_type
 
 Names = tuple[str, ...]
@@ -83,83 +84,79 @@ def no_subset(op: str, a: dict[str, int], b: dict[str, int]) -> ValueError:
     )
 
 
-def broadcast_to(a: Any, axes: AxisSpec, ensure_order: bool = True, enforce_no_extra_axes: bool = True) -> Any:
+def broadcast_to(a: Any, axes: AxisSelection, ensure_order: bool = True, enforce_no_extra_axes: bool = True) -> Any:
     """Broadcast an array to the given axes.
 
     Args:
         a: A named array, or a scalar.
-        axes: The axes of the result.
-        ensure_order: Whether axes that `a` already has must follow the order of `axes`; if not, an array that has them
-            all is returned as it is.
-        enforce_no_extra_axes: Whether it is an error for `a` to have axes beyond `axes`; if not, they follow after the
-            given ones that `a` lacks.
+        axes: The axes of the result; those that `a` has may be given by name.
+        ensure_order: Whether `axes` must come in this order. New axes go in front of those that `a` has; only if that
+            is another order than `axes`, and this one must hold, `axes` come first and what else `a` has after them.
+        enforce_no_extra_axes: Whether it is an error for `a` to have axes beyond `axes`.
 
     Returns:
-        A named array with axes `axes` (and the extra ones).
+        A named array with the axes `axes`, and the extra ones.
 
     Raises:
-        ValueError: If a size differs, or there are extra axes.
+        ValueError: If a size differs, an axis that `a` lacks has no size, or there are extra axes.
 
     Source:
         `jax.numpy.broadcast_to`
     """
-    target = axis_spec_to_tuple(axes)
-    a = as_named("broadcast_to", a)
-    have = a.shape
-    for axis in target:
-        if have.get(axis.name, axis.size) != axis.size:
-            raise size_mismatch("broadcast_to", axis.name, axis.size, have[axis.name], "An axis keeps its size.")
-    wanted = {axis.name for axis in target}
-    extra = tuple(axis for axis in a.axes if axis.name not in wanted)
-    if extra and enforce_no_extra_axes:
-        raise bad_value(
-            "broadcast_to",
-            f"the array has {format_shape(have)}",
-            f"expected no axes beyond ({', '.join(ax.name for ax in target)})",
-            "Reduce the extra axes first, or pass enforce_no_extra_axes=False.",
-        )
-    missing = tuple(axis for axis in target if axis.name not in have)
-    if not ensure_order or extra:
-        target = missing + a.axes
-    return _broadcast(a, target)
+    return _broadcast_to("broadcast_to", as_named("broadcast_to", a), axes, ensure_order, enforce_no_extra_axes)
 
 
-def _broadcast(a: A, target: Sequence[Axis]) -> A:
-    names = tuple(axis.name for axis in target)
-    if names == a.axis_names:
-        return a
-    plan = alignment(a.axis_names, names)
-    array = a.array if plan.permutation is None else jax.lax.transpose(a.array, plan.permutation)
-    if plan.inserted:
-        kept = tuple(i for i in range(len(names)) if i not in plan.inserted)
-        array = jax.lax.broadcast_in_dim(array, tuple(axis.size for axis in target), kept)
-    return a.like(array, names)
-
-
-def broadcast_axis(a: A, axis: AxisSpec) -> A:
-    """Add axes in front of those that an array has; axes that it already has stay in place.
+def broadcast_axis(a: A, axis: AxisSelection) -> A:
+    """Broadcast an array so that it has the given axes, among others.
 
     Args:
         a: A named array.
-        axis: The axes to add.
+        axis: The axes to have; those that `a` has may be given by name.
 
     Returns:
-        A named array with the missing ones of `axis`, then the axes of `a`.
+        A named array with the new axes in front of those of `a`; if that is another order than `axis`, then with `axis`
+        in front of what else `a` has.
 
     Raises:
-        ValueError: If a size differs from the one the array has, or a new axis has no size.
+        ValueError: If a size differs, or an axis that `a` lacks has no size.
 
     Source:
         `jax.numpy.broadcast_to`
     """
-    target = []
-    for ax in selectors(axis):
-        if isinstance(ax, Axis):
-            target.append(ax)
-        elif ax not in a.axis_names:
-            expected = f"expected an Axis; the array has {format_shape(a.shape)}"
-            raise bad_value("broadcast_axis", f"axis {ax!r} has no size", expected)
-    return broadcast_to(a, tuple(target), ensure_order=False, enforce_no_extra_axes=False)
+    return _broadcast_to("broadcast_axis", as_named("broadcast_axis", a), axis, True, False)
+
+
+def _broadcast_to(op: str, a: A, axes: AxisSelection, ensure_order: bool, enforce_no_extra_axes: bool) -> A:
+    have, wanted = a.shape, _sizes_of(op, axes, a)
+    extra = [name for name in have if name not in wanted]
+    if extra and enforce_no_extra_axes:
+        expected = f"expected no axes beyond ({', '.join(wanted)})"
+        remedy = "Reduce the extra axes first, or pass enforce_no_extra_axes=False."
+        raise bad_value(op, f"the array has {format_shape(have)}", expected, remedy)
+    names = (*(name for name in wanted if name not in have), *have)
+    if ensure_order and [name for name in names if name in wanted] != list(wanted):
+        names = (*wanted, *extra)
+    if names == a.axis_names:
+        return a
+    permutation, inserted = alignment(a.axis_names, names)
+    array = a.array if permutation is None else jax.lax.transpose(a.array, permutation)
+    if inserted:
+        kept = tuple(i for i in range(len(names)) if i not in inserted)
+        sizes = {**have, **wanted}
+        array = jax.lax.broadcast_in_dim(array, tuple(sizes[name] for name in names), kept)
+    return a.like(array, names)
+
+
+def _sizes_of(op: str, axes: AxisSelection, a: NamedArrayBase) -> dict[str, int]:
+    """The axes to broadcast to, each with its size, which is that of `a` where `a` has the axis."""
+    sizes, have = {}, a.shape
+    for name, size in shape_dict(op, axes).items():
+        sizes[name] = have.get(name, size)
+        if sizes[name] is None:
+            raise bad_value(op, f"axis {name!r} has no size", f"expected an Axis; the array has {format_shape(have)}")
+        if size not in (None, sizes[name]):
+            raise size_mismatch(op, name, size, sizes[name], "An axis keeps its size.")
+    return sizes
 
 
 def broadcast_arrays(*arrays: Any, require_subset: bool = True, ensure_order: bool = True) -> tuple[Any, ...]:
@@ -200,24 +197,39 @@ def broadcast_arrays_and_return_axes(
 
 
 def common_axes(op: str, arrays: Sequence[NamedArrayBase], require_subset: bool = True) -> tuple[Axis, ...]:
-    """All axes of several arrays, in the order of the first one that has the most of them.
+    """All axes of several arrays.
+
+    Args:
+        op: The operation, for error messages.
+        arrays: At least one array.
+        require_subset: Whether one of them must have all axes of the others.
+
+    Returns:
+        The axes in the order of the first array that has all of them. If none has: the axes of the array with the most
+        elements, and before them what the next smaller ones add.
 
     Raises:
         ValueError: If an axis has two sizes, or no array has all axes and `require_subset` holds.
     """
-    largest = max(arrays, key=lambda a: len(a.axis_names))
-    sizes = dict(largest.shape)
-    extra: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for a in arrays:
         for name, size in a.shape.items():
-            known = sizes.get(name, extra.get(name, size))
-            if known != size:
-                raise size_mismatch(op, name, size, known, "All arrays must agree on the size of a shared axis.")
-            if name not in sizes:
-                extra[name] = size
-        if extra and require_subset:
-            raise no_subset(op, sizes, dict(a.shape))
-    return tuple(Axis(name, size) for name, size in {**extra, **sizes}.items())
+            if sizes.setdefault(name, size) != size:
+                raise size_mismatch(op, name, size, sizes[name], "All arrays must agree on the size of a shared axis.")
+    names = next((a.axis_names for a in arrays if len(a.axis_names) == len(sizes)), None)
+    if names is None and require_subset:
+        largest = max(arrays, key=lambda a: len(a.axis_names))
+        other = next(a for a in arrays if not set(a.axis_names) <= set(largest.axis_names))
+        raise no_subset(op, dict(largest.shape), dict(other.shape))
+    return tuple(Axis(name, sizes[name]) for name in names or _union(arrays))
+
+
+def _union(arrays: Sequence[NamedArrayBase]) -> Names:
+    """The axes of all arrays: those of larger arrays come later, so that less data moves."""
+    names: Names = ()
+    for a in sorted(arrays, key=lambda a: math.prod(a._sizes()), reverse=True):
+        names = (*(name for name in a.axis_names if name not in names), *names)
+    return names
 
 
 def as_named(op: str, a: Any) -> Any:
