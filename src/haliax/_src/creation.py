@@ -304,7 +304,7 @@ def _spaced(fn: Callable[..., Any], axis: Any, start: Any, stop: Any, **kwargs: 
     op = fn.__name__
     axes = list(iter_axes(op, axis))
     if len(axes) != 1:
-        raise bad_value(op, f"{len(axes)} axes were given", "one axis")
+        raise bad_value(op, f"{len(axes)} axes were given", "expected one axis")
     ((name, size),) = axes
     array = fn(_scalar(op, start), _scalar(op, stop), num=50 if size is None else size, **kwargs)
     return wrap(array, (name,))
@@ -378,7 +378,7 @@ def _in_order_of(op: str, first: NamedArrayBase, other: NamedArrayBase, but: str
         raise bad_value(
             op,
             f"one array has {format_shape(wanted)} and another {format_shape(given)}",
-            "the same axes" if but is None else f"the same axes but for the size of {but!r}",
+            "expected the same axes" if but is None else f"expected the same axes but for the size of {but!r}",
         )
     return alignment(other.axis_names, first.axis_names)(other.array)
 
@@ -412,7 +412,9 @@ def repeat(
     if isinstance(repeats, NamedArrayBase):
         name = a.axis_names[dim]
         if repeats.axis_names not in ((), (name,)):
-            raise bad_value("repeat", f"the repeats have {format_shape(repeats.shape)}", f"no axis but {name!r}")
+            raise bad_value(
+                "repeat", f"the repeats have {format_shape(repeats.shape)}", f"expected no axis but {name!r}"
+            )
         counts = repeats.array
     return a.like(jnp.repeat(a.array, counts, dim, total_repeat_length=total_repeat_length), a.axis_names)
 
@@ -460,7 +462,7 @@ def _scalar(op: str, x: Any) -> Any:
     """A number, or an array of rank 0, without its wrapping."""
     if isinstance(x, NamedArrayBase):
         if x.axis_names:
-            raise bad_value(op, f"an operand has {format_shape(x.shape)}", "a scalar")
+            raise bad_value(op, f"an operand has {format_shape(x.shape)}", "expected a scalar")
         return x.array
     if not is_scalar(x):
         raise not_a_scalar(op, x)

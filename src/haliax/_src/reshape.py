@@ -51,7 +51,7 @@ def rename(array: A, renames: Mapping[AxisSelector, AxisSelector]) -> A:
             if isinstance(axis, Axis) and name in array.axis_names:
                 check_size("rename", axis, array.shape[name])
     names = tuple(new_names.get(name, name) for name in array.axis_names)
-    _check_distinct("rename", names)
+    check_distinct("rename", names)
     return array.like(array.array, names)
 
 
@@ -148,7 +148,7 @@ def _merge(op: str, array: A, dims: tuple[int, ...], new_axis: AxisSelector) -> 
 
     names, sizes, end = array.axis_names, array._sizes(), place + len(dims)
     new_names = (*names[:place], one_name(op, new_axis), *names[end:])
-    _check_distinct(op, new_names)
+    check_distinct(op, new_names)
     if len(dims) == 1:
         return array.like(array.array, new_names)
     return array.like(jnp.reshape(array.array, (*sizes[:place], size, *sizes[end:])), new_names)
@@ -176,7 +176,7 @@ def unflatten_axis(array: A, axis: AxisSelector, new_axes: AxisSelection) -> A:
     names, sizes = array.axis_names, array._sizes()
     parts = _factors(op, names[place], sizes[place], new_axes)
     new_names = (*names[:place], *(name for name, _ in parts), *names[place + 1 :])
-    _check_distinct(op, new_names)
+    check_distinct(op, new_names)
     if len(parts) == 1:
         return array.like(array.array, new_names)
     new_sizes = (*sizes[:place], *(size for _, size in parts), *sizes[place + 1 :])
@@ -222,7 +222,7 @@ def split(a: A, axis: AxisSelector, new_axes: AxisSpec) -> Sequence[A]:
         raise bad_value("split", given, f"the sizes must add up to {size}")
     new_names = [(*names[:dim], piece, *names[dim + 1 :]) for piece, _ in pieces]
     for piece_names in new_names:
-        _check_distinct("split", piece_names)
+        check_distinct("split", piece_names)
     arrays = jax.lax.split(a.array, sizes, dim) if pieces else ()
     return [a.like(*piece) for piece in zip(arrays, new_names, strict=True)]
 
@@ -292,6 +292,7 @@ def check_size(op: str, axis: Axis, size: int, remedy: str = "An Axis must have 
         raise size_mismatch(op, axis.name, axis.size, size, remedy)
 
 
-def _check_distinct(op: str, names: tuple[str, ...]) -> None:
+def check_distinct(op: str, names: tuple[str, ...]) -> None:
+    """Raise a ValueError if a name occurs twice."""
     if len(set(names)) != len(names):
         raise duplicate_axes(op, names)
