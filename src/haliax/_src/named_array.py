@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jax.tree_util import GetAttrKey
 
-from haliax._src import axiswise, elementwise, matrices, quantiles, rearrange, reductions, reshape, selection
+from haliax._src import axiswise, dot, elementwise, matrices, quantiles, rearrange, reductions, reshape, selection
 from haliax._src.array_base import NamedArrayBase, wrap
 from haliax._src.array_protocols import ArrayProtocols
 from haliax._src.operators import equality, no_matmul, operator, reflected
@@ -90,6 +90,9 @@ class NamedArray(ArrayProtocols):
     cumprod = axiswise.cumprod
     cumsum = axiswise.cumsum
     sort = axiswise.sort
+
+    # contraction
+    dot = dot.dot
 
     # parts and triangles
     clip = selection.clip
