@@ -1,8 +1,13 @@
 """Named tensors for legible, scalable deep learning in JAX."""
 
 from haliax import core as core
+from haliax import hof as hof
+from haliax import jax_utils as jax_utils
 from haliax import partitioning as partitioning
 from haliax import random as random
+from haliax import tree as tree
+from haliax import tree_util as tree_util
+from haliax import util as util
 from haliax import wrap as wrap
 from haliax._src.array_base import are_shape_checks_enabled as are_shape_checks_enabled
 from haliax._src.array_base import enable_shape_checks as enable_shape_checks
@@ -20,6 +25,7 @@ from haliax._src.bits import unpackbits as unpackbits
 from haliax._src.broadcasting import broadcast_arrays as broadcast_arrays
 from haliax._src.broadcasting import broadcast_axis as broadcast_axis
 from haliax._src.broadcasting import broadcast_to as broadcast_to
+from haliax._src.checkpointing import ScanCheckpointPolicy as ScanCheckpointPolicy
 from haliax._src.comparison import allclose as allclose
 from haliax._src.comparison import array_equal as array_equal
 from haliax._src.comparison import array_equiv as array_equiv
@@ -147,6 +153,7 @@ from haliax._src.elementwise import tan as tan
 from haliax._src.elementwise import tanh as tanh
 from haliax._src.elementwise import true_divide as true_divide
 from haliax._src.elementwise import trunc as trunc
+from haliax._src.jax_helpers import tree_checkpoint_name as tree_checkpoint_name
 from haliax._src.matrices import trace as trace
 from haliax._src.matrices import tril as tril
 from haliax._src.matrices import triu as triu
@@ -196,6 +203,9 @@ from haliax._src.reshape import split as split
 from haliax._src.reshape import unbind as unbind
 from haliax._src.reshape import unflatten_axis as unflatten_axis
 from haliax._src.resources import axis_mapping as axis_mapping
+from haliax._src.scan import fold as fold
+from haliax._src.scan import map as map
+from haliax._src.scan import scan as scan
 from haliax._src.selection import clip as clip
 from haliax._src.selection import nonzero as nonzero
 from haliax._src.selection import top_k as top_k
@@ -211,6 +221,8 @@ from haliax._src.sharding import auto_sharded as auto_sharded
 from haliax._src.sharding import set_mesh as set_mesh
 from haliax._src.sharding import shard as shard
 from haliax._src.sharding import shard_with_axis_mapping as shard_with_axis_mapping
+from haliax._src.tree import is_named_array as is_named_array
+from haliax._src.vmap import vmap as vmap
 from haliax._src.wrapping import ReductionFunction as ReductionFunction
 from haliax._src.wrapping import SimpleReductionFunction as SimpleReductionFunction
 from haliax._src.wrapping import wrap_axiswise_call as wrap_axiswise_call

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import jax
 from jax.experimental import multihost_utils
 
+from haliax._src.jax_helpers import is_typed_key
+
 T = TypeVar("T")
 
 
@@ -27,17 +29,13 @@ def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
     return jax.tree.map(_like, in_tree, received)
 
 
-def _is_key(x: Any) -> bool:
-    return isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
-
-
 def _key_data(x: Any) -> Any:
     """The raw data of a typed key, which collectives can not send."""
-    return jax.random.key_data(x) if _is_key(x) else x
+    return jax.random.key_data(x) if is_typed_key(x) else x
 
 
 def _like(sent: Any, received: Any) -> Any:
-    return jax.random.wrap_key_data(received, impl=jax.random.key_impl(sent)) if _is_key(sent) else received
+    return jax.random.wrap_key_data(received, impl=jax.random.key_impl(sent)) if is_typed_key(sent) else received
 
 
 def sync_global_devices(name: str) -> None:

@@ -9,12 +9,13 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
+from jax.core import Tracer
 
 from haliax._src.errors import bad_value, format_shape, wrong_type
 from haliax._src.util import UNSPECIFIED, Unspecified, safe_wraps
@@ -43,7 +44,7 @@ def is_in_jit() -> bool:
     Returns:
         False at top level, also under `jax.vmap` or `jax.grad` alone: these run operations as they come.
     """
-    return isinstance(jnp.zeros(()), jax.core.Tracer)
+    return isinstance(jnp.zeros(()), Tracer)
 
 
 def is_on_mac_metal() -> bool:
@@ -54,6 +55,11 @@ def is_on_mac_metal() -> bool:
 def is_jax_array_like(x: Any) -> bool:
     """Whether `x` has a shape and a dtype: raw and named arrays, typed keys, tracers, `jax.ShapeDtypeStruct`."""
     return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def is_typed_key(x: Any) -> bool:
+    """Whether `x` is an array of typed random keys, as `jax.random.key` makes them."""
+    return is_jax_array_like(x) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def is_scalarish(x: Any) -> bool:
@@ -208,7 +214,7 @@ def filter_checkpoint(fun: F, *, prevent_cse: bool = True, policy: Callable[...,
         arrays_out, rest_out = run(arrays)
         return eqx.combine(arrays_out, rest_out.value)
 
-    return checkpointed
+    return cast(F, checkpointed)
 
 
 def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
@@ -261,7 +267,7 @@ def multilevel_scan(
         Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost
     """
     if outer_size < 1 or length % outer_size:
-        raise bad_value("multilevel_scan", f"outer_size is {outer_size}", f"a divisor of the length {length}")
+        raise bad_value("multilevel_scan", f"outer_size is {outer_size}", f"expected a divisor of the length {length}")
     inner_size = length // outer_size
 
     # not only in a scan: the compiler may turn an outer loop of one step into straight code
