@@ -148,8 +148,9 @@ def _size(op: str, name: str, array: Any, dim: int, size: int | None, where: Cal
 def _path(labels: Sequence[str], values: Sequence[Any], index: int) -> str:
     """How a user would write the leaf with this number."""
     leaves = jax.tree_util.tree_flatten_with_path(tuple(values), is_leaf=is_named_array)[0]
-    argument, *rest = cast(Any, leaves[index][0])
-    return labels[argument.idx] + keystr(rest)
+    path = cast("tuple[Any, ...]", leaves[index][0])
+    argument: int = path[0].idx
+    return labels[argument] + keystr(path[1:])
 
 
 def with_axis(op: str, name: str, tree: Any) -> Any:
