@@ -38,7 +38,7 @@ _VARIABLE = "HALIAX_FORCED_HOST_SHIM"
 
 def _checked(mode: str, where: str) -> Mode:
     if mode not in get_args(Mode):
-        raise bad_value(where, f"the mode is {mode!r}", "'auto', 'on' or 'off'")
+        raise bad_value(where, f"the mode is {mode!r}", "expected 'auto', 'on' or 'off'")
     return cast(Mode, mode)
 
 

@@ -64,7 +64,7 @@ def check_options(
     if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
         raise wrong_type("named_jit", "mesh", mesh, "a jax.sharding.Mesh or AbstractMesh")
     if on_mesh_mismatch not in get_args(Policy):
-        raise bad_value("named_jit", f"on_mesh_mismatch is {on_mesh_mismatch!r}", "'warn', 'move' or 'error'")
+        raise bad_value("named_jit", f"on_mesh_mismatch is {on_mesh_mismatch!r}", "expected 'warn', 'move' or 'error'")
     known = inspect.signature(jax.jit).parameters
     for name in jit_kwargs:
         if name in _RENAMED:
@@ -112,7 +112,7 @@ def donated_leaves(name: str, options: JitOptions, args: tuple[Any, ...], kwargs
         raise bad_value(
             f"named_jit({name})",
             f"donate_args has {len(by_position)} entries",
-            f"at most one for each positional argument, of which this call has {len(args)}",
+            f"expected at most one for each positional argument, of which this call has {len(args)}",
             "Arguments passed by keyword are donated with donate_kwargs; `self` counts as an argument of a method.",
         )
     by_position += (False,) * (len(args) - len(by_position))
@@ -127,7 +127,7 @@ def donated_leaves(name: str, options: JitOptions, args: tuple[Any, ...], kwargs
         raise bad_value(
             f"named_jit({name})",
             "donate_args or donate_kwargs does not fit the structure of the arguments",
-            "a bool for each argument, or a pytree of bools that is a prefix of it",
+            "expected a bool for each argument, or a pytree of bools that is a prefix of it",
         ) from error
     for flag in flags:
         if not isinstance(flag, bool):

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import jax
-from jax.core import Tracer
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.tree_util import tree_flatten, treedef_tuple
 
 from haliax._src import jax_compat
 from haliax._src.aot import Lowered
 from haliax._src.errors import problem, wrong_type
+from haliax._src.jax_compat import ArrayImpl
 from haliax._src.jit_options import JitOptions, check_options, donated_leaves
 from haliax._src.mesh_mismatch import Policy
 from haliax._src.program import Plan, Program, unpack
@@ -119,10 +120,11 @@ class NamedJit(Generic[P, R]):
             `jax.stages.Lowered`
         """
         program, arrays, signature = self._select(args, kwargs, ABSTRACT)
+        # an abstract mesh has no devices to tell the platform
+        platforms = (jax.default_backend(),) if isinstance(program.plan.mesh, AbstractMesh) else None
         with _scope(program):
-            return Lowered(
-                program.jitted.lower(*program.abstract_inputs(arrays)), self._call_compiled(program, signature)
-            )
+            lowered = program.jitted.trace(*program.abstract_inputs(arrays)).lower(lowering_platforms=platforms)
+        return Lowered(lowered, self._call_compiled(program, signature))
 
     def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
         """Trace the program for these arguments, which may be ShapeDtypeStructs, over its flat leaves.
@@ -281,18 +283,23 @@ def _scope(program: Program) -> contextlib.AbstractContextManager[Any]:
     return jax_compat.mesh_scope(mesh)
 
 
+_sharding_of = operator.attrgetter("sharding")
+
+
 def _shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
     """The one mesh that the committed arrays of a call share, if there is one."""
-    mesh: Mesh | None = None
-    for array in arrays:
-        sharding = getattr(array, "sharding", None)
-        if isinstance(sharding, NamedSharding) and sharding.mesh is not mesh:
-            if isinstance(array, Tracer) or not isinstance(sharding.mesh, Mesh):
-                continue
-            if mesh is not None and sharding.mesh != mesh:
-                return None
-            mesh = sharding.mesh
-    return mesh
+    try:
+        # the usual answer, that there is none, is found without looking at each sharding
+        if NamedSharding not in set(map(type, map(_sharding_of, arrays))):
+            return None
+    except AttributeError:  # a numpy array has no sharding
+        pass
+    meshes = {
+        array.sharding.mesh
+        for array in arrays
+        if isinstance(array, ArrayImpl) and isinstance(array.sharding, NamedSharding)
+    }
+    return meshes.pop() if len(meshes) == 1 else None
 
 
 @overload
@@ -413,7 +420,7 @@ def fsdp(*args: Any, **kwargs: Any) -> Any:
         fn, args = args[0], args[1:]
     names = ("parameter_mapping", "compute_mapping")
     if len(args) > len(names):
-        raise TypeError(problem("fsdp", f"{len(args)} mappings were given", "parameter_mapping and compute_mapping"))
+        raise TypeError(problem("fsdp", f"{len(args)} mappings were given", "expected parameter_mapping and compute_mapping"))
     given = dict(zip(names, args, strict=False))
     parameters = kwargs.pop("parameter_mapping", given.get("parameter_mapping"))
     compute = kwargs.pop("compute_mapping", given.get("compute_mapping"))

@@ -39,7 +39,7 @@ from haliax._src.resources import (
     constrain,
     layout_for,
 )
-from haliax._src.sharding import has_other_axis_types
+from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types
 from haliax._src.signature import TRACED, merge_leaves
 
 # what a function raised itself is marked, to tell it from a refusal by JAX
@@ -159,12 +159,14 @@ class Program:
         named = [i for i, (_, names) in enumerate(plan.paths) if names is not None]
         self._mapped = [] if plan.input_mapping is None or plan.mesh is None else named
         self._layouts: dict[int, tuple[Any, NamedSharding]] = {}
-        self._mismatch_seen = False
+        self._examined = False
+        self._mismatch_seen = self._refused_once = False
+        self._unused: frozenset[int] = frozenset()
         self._warned: set[Any] = set()
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Run the program on the traced leaves of a call, under its mesh."""
-        if not (self._mapped or self._mismatch_seen or self._abstract):
+        if self._examined and not (self._mapped or self._mismatch_seen):
             try:
                 return self.jitted(*arrays)
             except Exception as error:
@@ -175,8 +177,8 @@ class Program:
 
     def _prepared_call(self, arrays: Sequence[Any]) -> Any:
         """Run the program on arrays that are first put where they belong."""
-        if self._abstract and not jax_compat.is_in_trace():
-            raise self._not_executable()
+        if not self._examined:
+            self._examine(arrays)
         prepared = self.prepare(arrays)
         try:
             result = self.jitted(*prepared)
@@ -191,12 +193,23 @@ class Program:
                 arrays[i].delete()
         return result
 
+    def _examine(self, arrays: Sequence[Any]) -> None:
+        """Look at the arrays of the first call, so that the function is not traced for a layout that JAX then refuses."""
+        if self._abstract and not jax_compat.is_in_trace():
+            raise self._not_executable()
+        if self._misplaced(arrays):
+            if not self.plan.jit_options.get("keep_unused", False):
+                # arguments that the function does not use may live anywhere
+                self._unused = _unused_inputs(self.jitted.trace(*self.abstract_inputs(arrays)).jaxpr)
+            self._mismatch_seen = True
+        self._examined = True
+
     def _not_executable(self) -> ValueError:
         return ValueError(
             problem(
                 f"named_jit({self.plan.name})",
                 "the mesh is an AbstractMesh, which has no devices",
-                "a Mesh, to run on",
+                "expected a Mesh, to run on",
                 "Use .lower(...) or .eval_shape(...) with an AbstractMesh.",
             )
         )
@@ -248,7 +261,7 @@ class Program:
         op, shape = f"named_jit({plan.name})", np.shape(array)
         if len(shape) != len(names):
             given = f"{path} has axes ({', '.join(names)}) and holds an array of shape {shape}"
-            raise ValueError(problem(op, given, "one dimension for each axis"))
+            raise ValueError(problem(op, given, "expected one dimension for each axis"))
         layout = layout_for(op, path, names, shape, plan.input_mapping or plan.compute_mapping, plan.mesh)
         kind = _memory_kind(array)
         return layout if kind is None or self._abstract else layout.with_memory_kind(kind)
@@ -276,26 +289,30 @@ class Program:
     def _refused(self, arrays: Sequence[Any], error: Exception) -> bool:
         """Whether JAX refused a call because of where its arguments live."""
         mesh = self.plan.mesh
-        misplaced = self._misplaced(arrays)
+        misplaced = self._misplaced(arrays, refused=True)
         if getattr(error, _MARK, False) and isinstance(mesh, Mesh):
             # the function itself failed: only arrays whose types name another mesh can be the cause
             misplaced = [m for m in misplaced if has_other_axis_types(m.argument.array, mesh)]
-        self._mismatch_seen = bool(misplaced)
+        self._mismatch_seen = self._refused_once = bool(misplaced)
         if not misplaced and mesh is None and not getattr(error, _MARK, False):
             self._explain_refusal(arrays, error)
         return self._mismatch_seen
 
-    def _misplaced(self, arrays: Sequence[Any]) -> list[Misplaced]:
-        """The arguments on another mesh, but for those that the input mapping lays out in any case."""
+    def _misplaced(self, arrays: Sequence[Any], refused: bool = False) -> list[Misplaced]:
+        """The arguments on another mesh, but for those that the input mapping lays out in any case.
+
+        Those on a mesh of another shape JAX may well accept, so they count only if it has refused.
+        """
         plan = self.plan
         if not isinstance(plan.mesh, Mesh):
             return []
         arguments = {
             i: Argument(path, array, names)
             for i, ((path, names), array) in enumerate(zip(plan.paths, arrays, strict=True))
-            if i not in self._mapped
+            if i not in self._mapped and i not in self._unused
         }
-        return find_misplaced(arguments, plan.mesh, plan.compute_mapping)
+        misplaced = find_misplaced(arguments, plan.mesh, plan.compute_mapping)
+        return misplaced if refused or self._refused_once else [m for m in misplaced if m.reason != OTHER_SHAPE]
 
     def _relocations(self, arrays: Sequence[Any]) -> dict[int, NamedSharding]:
         """Where the arguments on another mesh go, after the policy has had its say."""
@@ -327,6 +344,13 @@ class Program:
                 f"named_jit({self.plan.name}): the arguments live on {len(orders)} different device lists and there is"
                 " no mesh to move them to. Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."
             )
+
+
+def _unused_inputs(jaxpr: Any) -> frozenset[int]:
+    """The positions of the inputs of a closed jaxpr that nothing in it refers to."""
+    jaxpr = jaxpr.jaxpr
+    used = {id(v) for eqn in jaxpr.eqns for v in eqn.invars} | {id(v) for v in jaxpr.outvars}
+    return frozenset(i for i, v in enumerate(jaxpr.invars) if id(v) not in used)
 
 
 def _is_weak(array: Any) -> bool:

@@ -185,7 +185,7 @@ def layout_for(
                     problem(
                         op,
                         f"{path}: axes {taken[axis]!r} and {name!r} are both mapped to mesh axis {axis!r}",
-                        "one mesh axis can split one axis of an array",
+                        "expected distinct mesh axes",
                         f"Map one of them to another mesh axis; the mesh has {format_mesh(mesh)}.",
                     )
                 )
@@ -206,7 +206,7 @@ def indivisible(op: str, path: str, name: str, size: int, axes: Sequence[str], m
         problem(
             op,
             f"{path}: axis {name}={size} can not be split over mesh axes ({over})",
-            f"a size must be a multiple of {factor}",
+            f"expected a multiple of {factor}",
             f"The nearest sizes that fit are {fitting}; see haliax.partitioning.round_axis_for_partitioning.",
         )
     )

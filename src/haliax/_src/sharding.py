@@ -329,8 +329,11 @@ def get_pspec_for_manual_mesh(
 # arrays on another mesh ---------------------------------------------------------------------------------------------
 
 
+OTHER_SHAPE = "on a mesh of another shape"
+
+
 def lives_elsewhere(array: Any, mesh: Mesh) -> str | None:
-    """Why JAX would refuse this array in a computation on `mesh`; None if it would not.
+    """Why JAX may refuse this array in a computation on `mesh`; None if it does not.
 
     Args:
         array: Any leaf; only a committed `jax.Array` can be refused.
@@ -349,7 +352,13 @@ def lives_elsewhere(array: Any, mesh: Mesh) -> str | None:
         if set(have) == set(want):
             return "in another device order"
         return "on some of the devices" if set(have) < set(want) else "on other devices"
-    return "on a mesh with other axis types" if has_other_axis_types(array, mesh) else None
+    if has_other_axis_types(array, mesh):
+        return "on a mesh with other axis types"
+    # JAX accepts these until it names the layout of a result after the wrong one of the two meshes
+    # (IndivisibleError from `_gspmd_to_named_sharding_via_mesh`; seen on jax 0.9.2 to 0.12)
+    if isinstance(sharding, NamedSharding) and sharding.mesh.shape_tuple != mesh.shape_tuple:
+        return OTHER_SHAPE
+    return None
 
 
 def has_other_axis_types(array: jax.Array, mesh: Mesh) -> bool:

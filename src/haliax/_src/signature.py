@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, register_pytree_node_class
+from jax.tree_util import GetAttrKey, keystr, register_pytree_with_keys_class
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import problem
@@ -47,7 +47,7 @@ def split_leaves(leaves: list[Any], traced: tuple[type, ...] = TRACED) -> tuple[
         return leaves, ()
     arrays, statics = [], []
     for position, leaf in enumerate(leaves):
-        if isinstance(leaf, traced):
+        if type(leaf) in _PLAIN or isinstance(leaf, traced):
             arrays.append(leaf)
         else:
             statics.append((position, _static_key(leaf)))
@@ -74,7 +74,7 @@ def merge_leaves(arrays: Sequence[Any], statics: Sequence[tuple[int, Any]]) -> l
     return leaves
 
 
-@register_pytree_node_class
+@register_pytree_with_keys_class
 class _Partial:
     """A partial application as a pytree: what is bound, and the arrays in the function itself, are its children."""
 
@@ -84,8 +84,8 @@ class _Partial:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn(*self.args, *args, **{**self.kwargs, **kwargs})
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
-        return (self.fn, self.args, self.kwargs), None
+    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[GetAttrKey, Any], ...], None]:
+        return tuple((GetAttrKey(name), getattr(self, name)) for name in ("fn", "args", "kwargs")), None
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: tuple[Any, ...]) -> _Partial:
@@ -177,7 +177,7 @@ def unhashable_static(
         problem(
             f"named_jit({name})",
             f"{path} is static, for it is no array, and unhashable ({kind})",
-            "arrays, or static values with hash and equality",
+            "expected an array, or a static value with hash and equality",
             "Pass an array, or make it hashable (a tuple for a list, a frozen dataclass).",
         )
     )
