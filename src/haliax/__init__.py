@@ -153,6 +153,8 @@ from haliax._src.elementwise import tan as tan
 from haliax._src.elementwise import tanh as tanh
 from haliax._src.elementwise import true_divide as true_divide
 from haliax._src.elementwise import trunc as trunc
+from haliax._src.indexing import index as index
+from haliax._src.indexing import take as take
 from haliax._src.jax_helpers import tree_checkpoint_name as tree_checkpoint_name
 from haliax._src.matrices import trace as trace
 from haliax._src.matrices import tril as tril
@@ -221,6 +223,8 @@ from haliax._src.sharding import auto_sharded as auto_sharded
 from haliax._src.sharding import set_mesh as set_mesh
 from haliax._src.sharding import shard as shard
 from haliax._src.sharding import shard_with_axis_mapping as shard_with_axis_mapping
+from haliax._src.slicing import slice as slice
+from haliax._src.slicing import updated_slice as updated_slice
 from haliax._src.tree import is_named_array as is_named_array
 from haliax._src.vmap import vmap as vmap
 from haliax._src.wrapping import ReductionFunction as ReductionFunction

@@ -8,6 +8,8 @@ from ._src.broadcasting import broadcast_arrays_and_return_axes as broadcast_arr
 from ._src.broadcasting import broadcast_axis as broadcast_axis
 from ._src.broadcasting import broadcast_to as broadcast_to
 from ._src.creation import named as named
+from ._src.indexing import index as index
+from ._src.indexing import take as take
 from ._src.named_array import NamedArray as NamedArray
 from ._src.named_array import NamedArrayMeta as NamedArrayMeta
 from ._src.reshape import flatten as flatten
@@ -19,3 +21,5 @@ from ._src.reshape import roll as roll
 from ._src.reshape import split as split
 from ._src.reshape import unbind as unbind
 from ._src.reshape import unflatten_axis as unflatten_axis
+from ._src.slicing import slice as slice
+from ._src.slicing import updated_slice as updated_slice

@@ -6,28 +6,16 @@ that one inside the array costs a slice and an update in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Generic, TypedDict, Unpack
 
-import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, is_scalar, require_named
-from haliax._src.axis import AxisSelector
-from haliax._src.broadcasting import alignment, not_a_scalar
-from haliax._src.errors import bad_value, duplicate_axes, format_shape, size_mismatch, wrong_dtype
-from haliax._src.indexing import (
-    ALL,
-    Index,
-    Items,
-    builtin_slice,
-    over_paired,
-    parse_index,
-    plan_index,
-    read,
-    split_windows,
-    spread_windows,
-)
+from haliax._src.array_base import A, NamedArrayBase, is_scalar
+from haliax._src.broadcasting import not_a_scalar
+from haliax._src.errors import bad_value, format_shape, size_mismatch
+from haliax._src.index_items import ALL, Index, Items, parse_index
+from haliax._src.indexing import over_paired, plan_index, read, split_windows, spread_windows
 from haliax._src.windows import read_windows, write_windows
 
 
@@ -79,7 +67,7 @@ class IndexedUpdate(Generic[A]):
     def get(self, **options: Unpack[GetOptions]) -> A:
         """The elements themselves."""
         items = spread_windows(self._array, self._items, every=options.get("mode") is not None)
-        return read(self._array, items, lambda x, index: x.at[index].get(**options))
+        return read("at.get", self._array, items, lambda x, index: x.at[index].get(**options))
 
     def set(self, update: Any, **options: Unpack[Options]) -> A:
         """Replace the elements."""
@@ -181,85 +169,6 @@ def _size_of(array: NamedArrayBase, items: Items, name: str) -> int:
             return item.shape[name]
     dim = array.axis_names.index(name)
     item, size = items.get(dim), array._sizes()[dim]
-    if isinstance(item, builtin_slice):
+    if isinstance(item, slice):
         return len(range(*item.indices(size)))
     return size if item is None else item.size
-
-
-def updated_slice(array: A, start: Mapping[AxisSelector, Any], update: A) -> A:
-    """Replace consecutive elements along some axes.
-
-    Args:
-        array: A named array with any axes.
-        start: Where to start, for each axis: an integer, which may be traced, or a named array of integers, whose axes
-            are among those of `array`, for a start of its own at each of its indices.
-        update: The new elements, with axes among those of `array`: as many along each axis as it has, all of an axis
-            that it lacks.
-
-    Returns:
-        An array with the same axes. A traced start that leaves too little room is moved back, as in JAX.
-
-    Raises:
-        ValueError: If an axis is missing, or the update does not fit.
-        TypeError: If the dtype of `array` can not hold that of the update.
-
-    Source:
-        `jax.lax.dynamic_update_slice`
-    """
-    op = "updated_slice"
-    require_named(op, array)
-    names, sizes = array.axis_names, array._sizes()
-    raw = _full_update(op, array, require_named(op, update))
-    starts: list[Any] = [0] * len(names)
-    for axis, first in start.items():
-        dim = array.require_axis(op, axis)
-        starts[dim] = first
-        if isinstance(first, int) and not 0 <= first + (sizes[dim] if first < 0 else 0) <= sizes[dim] - raw.shape[dim]:
-            given = f"an update of {names[dim]}={raw.shape[dim]} starts at {first}"
-            raise bad_value(op, given, f"expected it to end within {names[dim]}={sizes[dim]}")
-    return array.like(_update_at(op, array, raw, starts), names)
-
-
-def _full_update(op: str, array: NamedArrayBase, update: NamedArrayBase) -> Any:
-    """The data of an update with the axes and the dtype of the array, complete along axes that it lacks."""
-    for name, size in update.shape.items():
-        full = array._sizes()[array.require_axis(op, name)]
-        if size > full:
-            raise size_mismatch(op, name, size, full, "An update can not be longer than the array.")
-    dtype = array.array.dtype
-    if jnp.promote_types(dtype, update.array.dtype) != dtype:
-        raise wrong_dtype(op, "the update", update.array.dtype, f"what {dtype} can hold", "Use update.astype(...).")
-    sizes = array.shape | update.shape
-    aligned = alignment(update.axis_names, array.axis_names)(update.array)
-    return jnp.broadcast_to(aligned, tuple(sizes.values())).astype(dtype)
-
-
-def _raw_start(op: str, array: NamedArrayBase, dim: int, first: Any) -> Any:
-    """The data of a start, once its axes are known to be among the others of the array."""
-    if not isinstance(first, NamedArrayBase):
-        return first
-    for name, size in first.shape.items():
-        other = array.require_axis(op, name)
-        if other == dim:
-            raise duplicate_axes(op, (*first.axis_names, name), "A start can not have the axis that it is for.")
-        if size != array._sizes()[other]:
-            raise size_mismatch(op, name, size, array._sizes()[other], "A start must have the sizes of the array.")
-    return alignment(first.axis_names, tuple(n for n in array.axis_names if n in first.axis_names))(first.array)
-
-
-def _update_at(op: str, array: NamedArrayBase, update: Any, starts: list[Any]) -> Any:
-    """`jax.lax.dynamic_update_slice`, mapped over the axes of starts that are named."""
-    names = array.axis_names
-    of_starts = [first.axis_names if isinstance(first, NamedArrayBase) else () for first in starts]
-    batch = [name for name in names if any(name in axes for axes in of_starts)]
-    inner = [dim for dim, name in enumerate(names) if name not in batch]
-
-    def mapped(x: Any, value: Any, places: list[Any]) -> Any:
-        return jax.lax.dynamic_update_slice(x, value, [places[dim] for dim in inner])
-
-    fn = mapped
-    for level, name in reversed(list(enumerate(batch))):
-        dim = names.index(name) - level
-        shared = [0 if name in axes else None for axes in of_starts]
-        fn = jax.vmap(fn, in_axes=(dim, dim, shared), out_axes=dim)
-    return fn(array.array, update, [_raw_start(op, array, dim, first) for dim, first in enumerate(starts)])

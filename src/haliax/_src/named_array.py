@@ -10,9 +10,22 @@ from typing import Any
 import jax
 from jax.tree_util import GetAttrKey
 
-from haliax._src import axiswise, dot, elementwise, matrices, quantiles, rearrange, reductions, reshape, selection
+from haliax._src import (
+    axiswise,
+    dot,
+    elementwise,
+    indexing,
+    matrices,
+    quantiles,
+    rearrange,
+    reductions,
+    reshape,
+    selection,
+    slicing,
+)
 from haliax._src.array_base import NamedArrayBase, wrap
 from haliax._src.array_protocols import ArrayProtocols
+from haliax._src.at import At
 from haliax._src.operators import equality, no_matmul, operator, reflected
 
 
@@ -95,7 +108,12 @@ class NamedArray(ArrayProtocols):
     dot = dot.dot
 
     # parts and triangles
+    __getitem__ = indexing.getitem
+    at = property(At)
     clip = selection.clip
+    slice = slicing.slice
+    take = indexing.take
+    updated_slice = slicing.updated_slice
     trace = matrices.trace
 
     # names and shapes

@@ -1,0 +1,119 @@
+"""The parts of an index in normal form: which dimension, and what to take of it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from haliax._src.array_base import NamedArrayBase, raw_array_or_scalar, require_named, wrap
+from haliax._src.axis import AxisSelector
+from haliax._src.dslice import dslice
+from haliax._src.errors import bad_value, duplicate_axes, wrong_dtype, wrong_type
+
+ALL = slice(None)
+"""All of a dimension."""
+
+Index = Any
+"""What `x[...]` takes: pairs of axis and item, a mapping, or `...`."""
+
+Items = dict[int, Any]
+"""What to take of each dimension: an int, a Python slice, a scalar array, a `dslice` of such, or a named array."""
+
+
+def parse_index(op: str, array: NamedArrayBase, index: Index) -> Items:
+    """The normal form of an index: for each dimension that is indexed, what to take of it.
+
+    Args:
+        op: The operation, for error messages.
+        array: The array to be indexed.
+        index: Pairs of axis and item, a mapping, or `...`.
+
+    Returns:
+        The items by dimension, in the order in which they were given.
+
+    Raises:
+        ValueError: If an axis is missing or given twice.
+        TypeError: If an item is no index.
+    """
+    require_named(op, array)
+    items: Items = {}
+    for axis, item in _pairs(op, index):
+        dim = array.require_axis(op, axis)
+        if dim in items:
+            raise duplicate_axes(op, [array.axis_names[d] for d in (*items, dim)])
+        items[dim] = item if type(item) is int else _item(op, array.axis_names[dim], item)
+    return items
+
+
+def _pairs(op: str, index: Index) -> Iterator[tuple[AxisSelector, Any]]:
+    if isinstance(index, Mapping):
+        yield from index.items()
+    elif isinstance(index, tuple):
+        if len(index) % 2:
+            raise bad_value(op, f"{len(index)} items were given", "expected pairs of an axis and what to take of it")
+        yield from zip(index[::2], index[1::2], strict=True)
+    elif index is not ...:
+        remedy = 'Write x["batch", 0] or x[{"batch": 0}].'
+        raise wrong_type(op, "the index", index, "pairs of an axis and what to take of it, or a mapping", remedy)
+
+
+def _item(op: str, name: str, item: Any) -> Any:
+    """The normal form of what is to be taken of one axis."""
+    if isinstance(item, slice):
+        return slice(*(_bound(op, name, bound) for bound in (item.start, item.stop, item.step)))
+    if isinstance(item, dslice):
+        return dslice(_start(op, name, item.start), item.size)
+    if isinstance(item, list):
+        item = np.asarray(item, dtype=None if item else np.int32)
+    if not hasattr(item, "dtype"):
+        try:
+            return _not_bool(op, name, item, operator.index(item))
+        except TypeError:
+            expected = "an integer, a slice, a dslice, a NamedArray of integers or an unnamed one of rank 1"
+            raise wrong_type(op, f"the index of axis {name!r}", item, expected) from None
+    return _array_item(op, name, item)
+
+
+def _array_item(op: str, name: str, item: Any) -> Any:
+    named = item if isinstance(item, NamedArrayBase) else None
+    raw = raw_array_or_scalar(item)
+    if not jnp.issubdtype(raw.dtype, jnp.integer):
+        remedy = "For a mask use haliax.where, or haliax.nonzero for the places." if raw.dtype == bool else ""
+        raise wrong_dtype(op, f"the index of axis {name!r}", raw.dtype, "integers", remedy)
+    if raw.ndim == 0:
+        return raw
+    if named is None and raw.ndim > 1:
+        given = f"the index of axis {name!r} is an unnamed array of shape {tuple(raw.shape)}"
+        raise bad_value(op, given, "expected rank 0 or 1", "Name its axes with haliax.named(array, axes).")
+    return wrap(raw, (name,)) if named is None else named
+
+
+def _bound(op: str, name: str, bound: Any) -> int | None:
+    try:
+        return None if bound is None else operator.index(raw_array_or_scalar(bound))
+    except (TypeError, jax.errors.JAXTypeError):
+        remedy = "For a start that is traced use haliax.ds(start, size)."
+        raise wrong_type(op, f"a bound of the slice of axis {name!r}", bound, "a static integer", remedy) from None
+
+
+def _start(op: str, name: str, start: Any) -> Any:
+    """The start of a `dslice`: an integer, a scalar array, or a named array whose elements start a slice each."""
+    if isinstance(start, NamedArrayBase) and name in start.axis_names:
+        raise duplicate_axes(
+            op, (*start.axis_names, name), "The start of a dslice can not have the axis that it slices."
+        )
+    if not isinstance(start, NamedArrayBase) and getattr(start, "ndim", 0):
+        given = f"the dslice of axis {name!r} starts at an unnamed array of shape {tuple(start.shape)}"
+        raise bad_value(op, given, "expected rank 0", "Name its axes with haliax.named(array, axes).")
+    return _item(op, name, start)
+
+
+def _not_bool(op: str, name: str, item: Any, value: int) -> int:
+    if isinstance(item, bool):
+        raise wrong_dtype(op, f"the index of axis {name!r}", "bool", "integers")
+    return value
