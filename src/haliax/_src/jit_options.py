@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import jax
 from jax.sharding import AbstractMesh, Mesh
 
-from haliax._src.errors import bad_value, problem, wrong_type
+from haliax._src.errors import bad_value, nearest, problem, wrong_type
 from haliax._src.mesh_mismatch import Policy
 from haliax._src.resources import FrozenMapping, MeshLike, check_mapping, freeze
 
@@ -89,6 +89,26 @@ def _checked_mapping(name: str, mapping: Any, mesh: MeshLike | None) -> FrozenMa
     if mapping is not None and mesh is not None:
         check_mapping("named_jit", mapping, mesh)
     return freeze(mapping)
+
+
+def check_donated_names(fn: Callable[..., Any], name: str, donate_kwargs: Any) -> None:
+    """Raise a ValueError if `donate_kwargs` names no parameter of the function."""
+    if isinstance(donate_kwargs, bool) or donate_kwargs is None:
+        return
+    try:
+        parameters = inspect.signature(fn).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    for wanted in donate_kwargs:
+        if wanted not in parameters:
+            raise bad_value(
+                f"named_jit({name})",
+                f"donate_kwargs names {wanted!r}, which is no parameter",
+                f"expected one of {', '.join(parameters)}",
+                nearest(wanted, parameters),
+            )
 
 
 def donated_leaves(name: str, options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[bool]:

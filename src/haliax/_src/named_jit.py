@@ -21,7 +21,7 @@ from haliax._src import jax_compat
 from haliax._src.aot import Lowered
 from haliax._src.errors import problem, wrong_type
 from haliax._src.jax_compat import ArrayImpl
-from haliax._src.jit_options import JitOptions, check_options, donated_leaves
+from haliax._src.jit_options import JitOptions, check_donated_names, check_options, donated_leaves
 from haliax._src.mesh_mismatch import Policy
 from haliax._src.program import Plan, Program, unpack
 from haliax._src.resources import (
@@ -395,7 +395,9 @@ def named_jit(
             return type(fn)(wrap(fn.__func__))
         if not callable(fn):
             raise wrong_type("named_jit", "fn", fn, "a callable", "Pass a mapping as axis_resources=...")
-        return NamedJit(fn, options)
+        jitted = NamedJit(fn, options)
+        check_donated_names(fn, jitted.__name__, donate_kwargs)
+        return jitted
 
     return wrap if fn is None else wrap(fn)
 

@@ -166,6 +166,8 @@ class Program:
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Run the program on the traced leaves of a call, under its mesh."""
+        if self.plan.donated and len(set(map(id, arrays))) < len(arrays):
+            self._check_donated_once(arrays)
         if self._examined and not (self._mapped or self._mismatch_seen):
             try:
                 return self.jitted(*arrays)
@@ -203,6 +205,16 @@ class Program:
                 self._unused = _unused_inputs(self.jitted.trace(*self.abstract_inputs(arrays)).jaxpr)
             self._mismatch_seen = True
         self._examined = True
+
+    def _check_donated_once(self, arrays: Sequence[Any]) -> None:
+        """Raise if an array that is donated is passed twice: on several devices JAX may crash the process."""
+        first: dict[int, int] = {}
+        for i, array in enumerate(arrays):
+            j = first.setdefault(id(array), i)
+            if j != i and isinstance(array, jax.Array) and {i, j} & self.plan.donated:
+                given = f"{self.plan.paths[j][0]} and {self.plan.paths[i][0]} are the same array, which is donated"
+                remedy = "Pass a copy (x.copy()), or do not donate it."
+                raise ValueError(problem(f"named_jit({self.plan.name})", given, "expected two arrays", remedy))
 
     def _not_executable(self) -> ValueError:
         return ValueError(

@@ -235,8 +235,26 @@ def constrain(array: Any, sharding: NamedSharding) -> Any:
         return jax.sharding.reshard(array, sharding)
     # a mixed mesh: each kind of axis has its own primitive, which refuses the axes of the other kind;
     # axes that shard_map has made manual are already fixed
+    _check_explicit_first(sharding)
     array = jax.sharding.reshard(array, _restrict(sharding, AxisType.Explicit))
     return jax.lax.with_sharding_constraint(array, _restrict(sharding, AxisType.Auto))
+
+
+def _check_explicit_first(sharding: NamedSharding) -> None:
+    """Raise for what JAX can not express: one axis split over an automatic mesh axis and, within it, an explicit one."""
+    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    for entry in sharding.spec:
+        axes = mesh_axes(entry)
+        explicit = [axis for axis in axes if types[axis] == AxisType.Explicit]
+        if tuple(explicit) != axes[: len(explicit)]:
+            raise ValueError(
+                problem(
+                    "shard",
+                    f"one axis is split over mesh axes ({', '.join(axes)})",
+                    f"expected the explicit ones ({', '.join(explicit)}) first",
+                    "Change their order in the axis mapping.",
+                )
+            )
 
 
 def _restrict(sharding: NamedSharding, kind: AxisType) -> NamedSharding:

@@ -165,11 +165,6 @@ def unhashable_static(
         for (path, _), leaf in zip(call_paths(fn, args, kwargs), leaves, strict=True)
         if not isinstance(leaf, ABSTRACT) and not _hashable(leaf)
     ]
-    culprits += [
-        (f"a static field in {argument}", "structure")
-        for argument, value in [*zip(argument_names(fn, len(args)), args, strict=True), *kwargs.items()]
-        if not _hashable(jax.tree_util.tree_structure(value))
-    ]
     if not culprits:
         return cause
     path, kind = culprits[0]

@@ -1,0 +1,363 @@
+"""Which arguments are traced and which are static, and what that means for traces and caches."""
+
+import dataclasses
+import enum
+import functools
+import gc
+import threading
+import weakref
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import count_traces
+from meshes import MAPPING, NAMES, VALUES, on
+
+import haliax as hax
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+    EVAL = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    width: int
+
+
+STATIC = [1, 2.5, True, "text", None, Mode.TRAIN, Config(3), jnp.float32, np.dtype("int8"), jnp.sin, (1, 2), 1 + 2j]
+TRACED = [
+    jnp.ones(3),
+    np.ones(3),
+    np.float32(2),
+    np.int8(3),
+    jnp.float32(1),
+    jax.random.key(0),
+    hax.NamedArray(jnp.ones(3), ("a",)),
+]
+
+
+@pytest.mark.parametrize("value", STATIC, ids=repr)
+def test_a_static_argument_arrives_as_it_is(value):
+    f = hax.named_jit(count_traces(lambda x, v: (x, v)))
+    for _ in range(2):
+        _, out = f(jnp.ones(2), value)
+        assert out == value and type(out) is type(value)
+    assert f._fn.traces == 1
+
+
+@pytest.mark.parametrize("value", TRACED, ids=lambda v: type(v).__name__)
+def test_an_array_is_traced(value):
+    f = hax.named_jit(count_traces(lambda v: all(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(v))))
+    assert f(value) and f(value)
+    assert f._fn.traces == 1
+
+
+def test_a_ref_is_traced():
+    ref = jax.new_ref(jnp.zeros(3))
+
+    def write(ref):
+        ref[...] = ref[...] + 1
+
+    f = hax.named_jit(count_traces(write))
+    f(ref), f(ref)
+    assert (ref[...] == 2).all() and f._fn.traces == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, 1.0), (1, True), (0, False), (0.0, -0.0), ("a", "b"), (Mode.TRAIN, Mode.EVAL), (1j, complex(-0.0, 1.0)), (None, ())],
+)
+def test_equal_is_not_the_same(one, other):
+    f = hax.named_jit(lambda v: repr(v))
+    assert f(one) == repr(one) and f(other) == repr(other) and f(one) == repr(one)
+
+
+def test_nan_is_the_same_as_itself():
+    f = hax.named_jit(count_traces(lambda v: v))
+    f(float("nan")), f(float("nan"))
+    assert f._fn.traces == 1
+
+
+def test_one_trace_for_each_signature(mesh):
+    f = hax.named_jit(count_traces(lambda x, flag, *, scale=1.0: x * scale), MAPPING, mesh=mesh)
+    x = on(mesh, "data", "model")
+    for _ in range(3):
+        f(x, True), f(x, False), f(x, True, scale=2.0), f(x + x, True), f({"x": x}["x"], flag=True)
+    assert f._fn.traces == 4
+
+
+def test_a_changed_mapping_or_mesh_is_another_program(mesh, flat_mesh):
+    f = hax.named_jit(count_traces(lambda x: x + 1))
+    x = jnp.ones(8)
+    for _ in range(2):
+        for scope in (mesh, flat_mesh):
+            with jax.set_mesh(scope):
+                for mapping in ({"batch": "data"}, {"batch": None}):
+                    with hax.axis_mapping(mapping):
+                        f(hax.NamedArray(x, ("batch",)))
+    assert f._fn.traces == 4
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "path", "kind"),
+    [
+        (([jnp.ones(2), {1, 2}],), {}, "x[1]", "set"),
+        ((1,), {"y": {"deep": bytearray(b"a")}}, "y['deep']", "bytearray"),
+    ],
+)
+def test_an_unhashable_static_argument(args, kwargs, path, kind):
+    with pytest.raises(TypeError) as error:
+        hax.named_jit(lambda x, y=None: 0)(*args, **kwargs)
+    assert str(error.value) == (
+        f"named_jit(<lambda>): {path} is static, for it is no array, and unhashable ({kind}); expected an array, or a"
+        " static value with hash and equality. Pass an array, or make it hashable (a tuple for a list, a frozen"
+        " dataclass)."
+    )
+
+
+def test_a_static_field_of_a_module_needs_equality_alone():
+    class Layer(eqx.Module):
+        sizes: list = eqx.field(static=True)
+
+    f = hax.named_jit(count_traces(lambda layer: layer.sizes))
+    assert f(Layer([1, 2])) == [1, 2] == f(Layer([1, 2])) and f(Layer([3])) == [3]
+    assert f._fn.traces == 2
+
+
+# arrays in the function itself --------------------------------------------------------------------------------------
+
+
+class Scale(eqx.Module):
+    weight: hax.NamedArray
+    name: str = eqx.field(static=True, default="scale")
+
+    def __call__(self, x):
+        return x * self.weight
+
+    def method(self, x):
+        return x * self.weight
+
+
+class Plain:
+    """Not a pytree: its arrays are constants, as for `jax.jit`."""
+
+    factor = 3
+
+    def method(self, x):
+        return x * self.factor
+
+
+def callables():
+    scale = Scale(hax.NamedArray(jnp.full((8, 4), 3.0), NAMES))
+    times = lambda w, x: x * w  # noqa: E731
+    return {
+        "module": scale,
+        "method of a module": scale.method,
+        "partial with an array": functools.partial(times, scale.weight),
+        "partial of a partial": functools.partial(functools.partial(times, scale.weight)),
+        "partial with a keyword": functools.partial(times, w=scale.weight),
+        "partial of a module": functools.partial(scale),
+        "eqx.Partial": eqx.Partial(times, scale.weight),
+        "jax.tree_util.Partial": jax.tree_util.Partial(times, scale.weight),
+        "method of a plain object": Plain().method,
+        "jitted": jax.jit(lambda x: x * 3),
+        "named_jit": hax.named_jit(lambda x: x * 3),
+        "builtin": __import__("operator").itemgetter(slice(None)),
+    }
+
+
+@pytest.mark.parametrize("name", [n for n in callables() if n != "builtin"])
+def test_callables(mesh, name):
+    fn = callables()[name]
+    call = (lambda f, x: f(x=x)) if name == "partial with a keyword" else (lambda f, x: f(x))
+    out = call(hax.named_jit(fn, MAPPING, mesh=mesh), on(mesh))
+    assert np.array_equal(np.asarray(out), VALUES * 3)
+
+
+@pytest.mark.parametrize("name", [n for n in callables() if "module" in n or "artial" in n])
+def test_arrays_in_a_callable_are_arguments_not_constants(mesh, name):
+    f = hax.named_jit(callables()[name])
+    text = (f.lower(x=on(mesh)) if name == "partial with a keyword" else f.lower(on(mesh))).as_text()
+    assert "dense<3" not in text and text.split("@main(")[1].split(")")[0].count("tensor<8x4xf32>") == 2
+
+
+def test_a_callable_without_a_name_or_signature():
+    f = hax.named_jit(functools.partial(max, 1))
+    assert f(2) == 2 and f.__name__ == "max"
+
+
+# wrappers -----------------------------------------------------------------------------------------------------------
+
+
+class Model(eqx.Module):
+    weight: hax.NamedArray
+
+    @hax.named_jit
+    def __call__(self, x):
+        """Scale."""
+        return x * self.weight
+
+    @hax.named_jit(donate_args=(False, True))
+    def donating(self, x):
+        return x + 1
+
+    @staticmethod
+    @hax.named_jit
+    def static(x):
+        return x * 2
+
+    @hax.named_jit
+    @classmethod
+    def cls_inside(cls, x):
+        return cls.__name__, x
+
+    @classmethod
+    @hax.named_jit
+    def cls_outside(cls, x):
+        return cls.__name__, x
+
+    @hax.named_jit
+    @staticmethod
+    def static_inside(x):
+        return x * 2
+
+
+def test_methods(mesh):
+    model = Model(on(mesh))
+    assert np.array_equal(np.asarray(model(on(mesh))), VALUES * VALUES)
+    assert np.array_equal(np.asarray(model.static(on(mesh))), VALUES * 2)
+    assert np.array_equal(np.asarray(Model.static_inside(on(mesh))), VALUES * 2)
+    assert model.cls_inside(1)[0] == "Model" == Model.cls_outside(1)[0]
+    x = on(mesh)
+    assert np.array_equal(np.asarray(model.donating(x)), VALUES + 1) and x.array.is_deleted()
+    assert not model.weight.array.is_deleted()
+    assert "func.func" in model.donating.lower(on(mesh)).as_text()
+    assert model.donating.eval_shape(on(mesh)).array.shape == (8, 4)
+
+
+def test_a_method_of_a_plain_class():
+    class Counter:
+        def __init__(self, start):
+            self.start = start
+
+        @hax.named_jit
+        def add(self, x):
+            return x + self.start
+
+    assert Counter(1).add(jnp.zeros(())) == 1 and Counter(2).add(jnp.zeros(())) == 2
+
+
+def test_name_docstring_and_signature():
+    import inspect
+
+    @hax.named_jit
+    def step(params: int, *, rate: float = 0.1) -> int:
+        """One step."""
+        return params
+
+    assert (step.__name__, step.__doc__, step.__module__) == ("step", "One step.", __name__)
+    assert str(inspect.signature(step)) == "(params: int, *, rate: float = 0.1) -> int"
+    assert repr(step) == "named_jit(step)"
+    assert str(inspect.signature(Model.__dict__["donating"].__get__(1))) == "(x)"
+
+
+@pytest.mark.parametrize("wrap", [hax.named_jit(), hax.named_jit(axis_resources={}), hax.named_jit(None, {}), hax.named_jit])
+def test_as_a_decorator(wrap):
+    assert wrap(lambda x: x + 1)(jnp.zeros(())) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"in_shardings": 1}, TypeError, "named_jit: in_shardings is an option of jax.jit; here it is in_axis_resources."),
+        ({"out_shardings": 1}, TypeError, "named_jit: out_shardings is an option of jax.jit; here it is out_axis_resources."),
+        ({"donate_argnums": 1}, TypeError, "named_jit: donate_argnums is an option of jax.jit; here it is donate_args."),
+        ({"donate_argnames": 1}, TypeError, "named_jit: donate_argnames is an option of jax.jit; here it is donate_kwargs."),
+        (
+            {"static_argnums": 1},
+            TypeError,
+            "named_jit: static_argnums is an option of jax.jit; here it is nothing: arguments that are no arrays are static.",
+        ),
+        (
+            {"on_mesh_mismatch": "ignore"},
+            ValueError,
+            "named_jit: on_mesh_mismatch is 'ignore'; expected 'warn', 'move' or 'error'.",
+        ),
+        ({"mesh": "data"}, TypeError, "named_jit: mesh is a str; expected a jax.sharding.Mesh or AbstractMesh."),
+        (
+            {"axis_resources": "data"},
+            TypeError,
+            "named_jit: axis_resources is a str; expected a mapping from axis names to mesh axes.",
+        ),
+    ],
+)
+def test_options_are_checked_when_a_function_is_wrapped(options, kind, message):
+    with pytest.raises(kind) as error:
+        hax.named_jit(lambda x: x, **options)
+    assert str(error.value) == message
+
+
+def test_unknown_options_and_things_that_are_no_functions():
+    with pytest.raises(TypeError, match="named_jit: unknown option 'keep_unsued'; options: .*keep_unused"):
+        hax.named_jit(lambda x: x, keep_unsued=True)
+    with pytest.raises(TypeError, match="named_jit: fn is a dict; expected a callable"):
+        hax.named_jit({"batch": "data"})
+
+
+def test_options_of_jit_are_passed_on(mesh):
+    f = hax.named_jit(lambda x, y: x, keep_unused=True, compiler_options={"xla_cpu_enable_fast_math": True})
+    assert f.lower(jnp.ones(2), jnp.ones(3)).as_text().count("tensor<3xf32>") == 1
+    assert (f(jnp.ones(2), jnp.ones(3)) == 1).all()
+
+
+# caches -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrapper_that_goes_frees_its_model():
+    model = Scale(hax.NamedArray(jnp.ones((8, 4)), NAMES))
+    watched = weakref.ref(model.weight.array)
+    f = hax.named_jit(model)
+    f(hax.NamedArray(jnp.ones((8, 4)), NAMES))
+    assert watched() is not None
+    del model, f
+    gc.collect()
+    assert watched() is None
+
+
+def test_jax_clear_caches_clears_ours():
+    f = hax.named_jit(count_traces(lambda x: x + 1))
+    f(jnp.ones(2))
+    jax.clear_caches()
+    assert not f._programs
+    f(jnp.ones(2))
+    assert f._fn.traces == 2
+
+
+def test_the_cache_is_bounded(monkeypatch):
+    monkeypatch.setattr("haliax._src.named_jit._MOST_PROGRAMS", 8)
+    f = hax.named_jit(lambda v: v)
+    for i in range(30):
+        assert f(i) == i
+    assert len(f._programs) == 8
+
+
+def test_threads_share_one_trace_and_keep_their_mappings(mesh):
+    f = hax.named_jit(count_traces(lambda x: x + 1), mesh=mesh)
+    barrier, results = threading.Barrier(8), {}
+
+    def work(i):
+        axis = ("data", "model")[i % 2]
+        barrier.wait()
+        with hax.axis_mapping({"batch": axis}):
+            results[i] = axis, f(on(mesh))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert len(results) == 8
+    for axis, out in results.values():
+        assert tuple(out.array.sharding.spec)[0] == axis and np.array_equal(np.asarray(out), VALUES + 1)
+    assert f._fn.traces == 2
