@@ -14,7 +14,7 @@ import numpy as np
 import wadler_lindig as wl
 
 from haliax._src import repr as _repr
-from haliax._src.array_base import NamedArrayBase
+from haliax._src.array_base import A, NamedArrayBase
 from haliax._src.errors import bad_value, format_shape, problem
 
 
@@ -26,6 +26,13 @@ class ArrayProtocols(NamedArrayBase):
     # a numpy array on the left of an operator leaves the operation to us
     __array_priority__ = 1000
     __array_ufunc__ = None
+
+    # a frozen dataclass with slots refuses changes too, but by a TypeError for subclasses (python/cpython#91126)
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise _unchangeable(name)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise _unchangeable(name)
 
     @property
     def dtype(self) -> Any:
@@ -87,6 +94,10 @@ class ArrayProtocols(NamedArrayBase):
     def __index__(self) -> int:
         return operator.index(self._number("index"))
 
+    def __round__(self: A, ndigits: int | None = None) -> A:
+        # as for a number: without digits, integers
+        return self.like(round(self.array, ndigits), self.axis_names)
+
     def _require_one_element(self, op: str, remedy: str) -> None:
         if self.axis_names and self.size != 1:
             raise bad_value(op, f"the array has {format_shape(self.shape)}", "expected one element", remedy)
@@ -121,3 +132,9 @@ class ArrayProtocols(NamedArrayBase):
     def __pdoc__(self, *, short_arrays: bool = True, **kwargs: Any) -> wl.AbstractDoc:
         """The document for `wadler_lindig`, which pretty-prints equinox modules."""
         return wl.TextDoc(f"NamedArray({_repr.describe_array(self.array, self.axis_names, short=short_arrays)})")
+
+
+def _unchangeable(name: str) -> AttributeError:
+    return AttributeError(
+        problem("NamedArray", f"the attribute {name!r} can not change", remedy="Make another array, as operations do.")
+    )

@@ -47,7 +47,6 @@ class NamedArray(ArrayProtocols):
     __invert__ = elementwise.invert
     __neg__ = elementwise.negative
     __pos__ = elementwise.positive
-    __round__ = elementwise.round
 
     __add__, __radd__ = operator(elementwise.add), reflected(elementwise.add)
     __sub__, __rsub__ = operator(elementwise.subtract), reflected(elementwise.subtract)

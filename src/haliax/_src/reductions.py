@@ -200,7 +200,9 @@ def nanvar(
     array: T, axis: AxisSelection | None = None, *, where: Mask = None, ddof: int = 0, dtype: DTypeLike | None = None
 ) -> T:
     """The variance of the elements that are not NaN."""
-    return reduce_named(jnp.nanvar, array, axis, where=where, ddof=ddof, dtype=dtype)
+    # jnp traces a ddof that is passed, even if it is the default
+    options = {"ddof": ddof} if ddof else {}
+    return reduce_named(jnp.nanvar, array, axis, where=where, dtype=dtype, **options)
 
 
 amax, amin, product = max, min, prod
