@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
-from meshes import MAPPING, NAMES, VALUES, on, spec_of
 
 import haliax as hax
+from meshes import MAPPING, NAMES, VALUES, on, spec_of
 
 
 def fresh(mesh):

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType
-from meshes import MAPPING, NAMES, PLACES, VALUES, make_mesh, on, spec_of
 
 import haliax as hax
 from haliax._src import forced_host_shim as shim
 from haliax.partitioning import forced_host_shim
+from meshes import MAPPING, NAMES, PLACES, VALUES, make_mesh, on, spec_of
 
 SOURCE = Path(hax.__file__).parent
 
@@ -26,7 +26,9 @@ def input_spec(f, *args):
     return entries + (None,) * (2 - len(entries))
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("off", ("model", None)), ("on", ("data", "model")), ("auto", ("data", "model"))])
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("off", ("model", None)), ("on", ("data", "model")), ("auto", ("data", "model"))]
+)
 @pytest.mark.parametrize("how", ["argument", "ambient"])
 def test_a_mapping_lays_out_inputs_while_it_is_active(mesh, mode, expected, how):
     f = hax.named_jit(lambda x: x + 1, MAPPING if how == "argument" else None, mesh=mesh)
@@ -61,7 +63,10 @@ def test_an_axis_that_does_not_divide_is_an_error_of_the_input(mesh):
     x = hax.NamedArray(np.ones((6, 4)), NAMES)
     with forced_host_shim("off"):
         f(x)
-    with forced_host_shim("on"), pytest.raises(ValueError, match=r"named_jit\(<lambda>\): x: axis batch=6 can not be split"):
+    with (
+        forced_host_shim("on"),
+        pytest.raises(ValueError, match=r"named_jit\(<lambda>\): x: axis batch=6 can not be split"),
+    ):
         f(x)
 
 
@@ -116,7 +121,11 @@ print(len(jax.devices()), forced_device_count(), shim_is_active(mesh))
         ({}, "jax; jax.config.update('jax_num_cpu_devices', 3)", "3 3 True"),
         ({}, "jax", "1 1 False"),
         ({"XLA_FLAGS": "--xla_force_host_platform_device_count=1"}, "jax", "1 1 False"),
-        ({"HALIAX_FORCED_HOST_SHIM": "off", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, "jax", "4 4 False"),
+        (
+            {"HALIAX_FORCED_HOST_SHIM": "off", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
+            "jax",
+            "4 4 False",
+        ),
         ({"HALIAX_FORCED_HOST_SHIM": "on"}, "jax", "1 1 True"),
     ],
 )
@@ -156,5 +165,3 @@ def run_python(script: str, environment: dict[str, str], fails: bool = False) ->
     )
     assert (done.returncode != 0) == fails, done.stderr
     return done.stderr if fails else done.stdout
-
-

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import count_traces
 from jax.sharding import NamedSharding, PartitionSpec
-from meshes import MAPPING, NAMES, PLACES, VALUES, on, spec_of
 
 import haliax as hax
+from helpers import count_traces
+from meshes import MAPPING, NAMES, PLACES, VALUES, on, spec_of
 
 SPECS = [(), ("data",), ("model",), (None, "data"), ("model", "data"), (("data", "model"),), ("data", "model")]
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import AbstractMesh, AxisType, Mesh
-from meshes import MAPPING, VALUES, make_mesh, on, spec_of
 
 import haliax as hax
+from meshes import MAPPING, VALUES, make_mesh, on, spec_of
 
 
 def mesh_inside(_=None):
@@ -186,5 +186,8 @@ def test_a_mapping_that_does_not_fit(mesh, mapping, options, message):
 
 
 def test_an_unknown_mesh_axis_with_the_mesh_in_force(mesh):
-    with hax.set_mesh(mesh), pytest.raises(ValueError, match=r"mapped to mesh axis 'dta'; the mesh has data=4, model=2"):
+    with (
+        hax.set_mesh(mesh),
+        pytest.raises(ValueError, match=r"mapped to mesh axis 'dta'; the mesh has data=4, model=2"),
+    ):
         call_with({"batch": "dta"})()

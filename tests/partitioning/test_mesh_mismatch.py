@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import count_traces
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from meshes import ELSEWHERE, MAPPING, NAMES, PLACES, VALUES, make_mesh, on, spec_of
 
 import haliax as hax
 from haliax.partitioning import MeshMismatchError, MeshMismatchWarning
+from helpers import count_traces
+from meshes import ELSEWHERE, MAPPING, NAMES, PLACES, VALUES, make_mesh, on, spec_of
 
 
 @pytest.mark.parametrize("mapping", [None, MAPPING], ids=["unmapped", "mapped"])

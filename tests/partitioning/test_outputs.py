@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import count_traces
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from meshes import MAPPING, NAMES, VALUES, make_mesh, on, spec_of
 
 import haliax as hax
+from helpers import count_traces
+from meshes import MAPPING, NAMES, VALUES, make_mesh, on, spec_of
 
 OTHER = {"batch": "model", "embed": None}
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
@@ -76,7 +76,9 @@ def test_raw_arrays_and_keys_are_left_to_jax(mesh):
 
 
 def test_named_keys(mesh):
-    out = hax.named_jit(lambda: hax.NamedArray(jax.random.split(jax.random.key(0), 8), ("batch",)), MAPPING, mesh=mesh)()
+    out = hax.named_jit(
+        lambda: hax.NamedArray(jax.random.split(jax.random.key(0), 8), ("batch",)), MAPPING, mesh=mesh
+    )()
     assert spec_of(out) == ("data",)
 
 

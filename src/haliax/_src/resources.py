@@ -87,7 +87,10 @@ def axis_mapping(mapping: ResourceMapping, *, merge: bool = False, **kwargs: Phy
 
 def ambient_mesh() -> MeshLike | None:
     """The mesh in force here: set with `jax.set_mesh`, that of the current trace, or entered with `with mesh:`."""
-    return jax_compat.concrete_mesh() or jax_compat.abstract_mesh() or jax_compat.legacy_mesh()
+    abstract = jax_compat.abstract_mesh()
+    if abstract is not None and AxisType.Manual in abstract.axis_types:
+        return abstract  # inside shard_map only the mesh of the trace knows which axes are manual
+    return jax_compat.concrete_mesh() or abstract or jax_compat.legacy_mesh()
 
 
 def resolve_mesh(mesh: MeshLike | None = None) -> MeshLike | None:
@@ -228,13 +231,14 @@ def constrain(array: Any, sharding: NamedSharding) -> Any:
     if not isinstance(array, Tracer):
         return jax.device_put(array, sharding)
     mesh = sharding.mesh
-    kinds = set(mesh.axis_types)
+    kinds = set(mesh.axis_types) - {AxisType.Manual}  # what shard_map has made manual is fixed
+    if not kinds:
+        return array
     if kinds == {AxisType.Auto}:
         return jax.lax.with_sharding_constraint(array, sharding)
     if kinds == {AxisType.Explicit}:
         return jax.sharding.reshard(array, sharding)
-    # a mixed mesh: each kind of axis has its own primitive, which refuses the axes of the other kind;
-    # axes that shard_map has made manual are already fixed
+    # a mixed mesh: each kind of axis has its own primitive, which refuses the axes of the other kind
     _check_explicit_first(sharding)
     array = jax.sharding.reshard(array, _restrict(sharding, AxisType.Explicit))
     return jax.lax.with_sharding_constraint(array, _restrict(sharding, AxisType.Auto))

@@ -1,0 +1,69 @@
+"""Programs ahead of time: lowered, compiled, called on named pytrees."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+import haliax as hax
+from helpers import count_traces
+from meshes import MAPPING, NAMES, VALUES, on, spec_of
+
+
+def abstract(shape=(8, 4), sharding=None):
+    return hax.NamedArray(jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharding), NAMES)
+
+
+def test_a_compiled_program_takes_and_returns_named_pytrees(mesh):
+    f = hax.named_jit(count_traces(lambda t, flag: {"out": t["x"] + 1, "flag": flag}), MAPPING, mesh=mesh)
+    compiled = f.lower({"x": on(mesh, "data")}, "on").compile()
+    out = compiled({"x": on(mesh, "data")}, "on")
+    assert spec_of(out["out"]) == ("data", "model") and out["flag"] == "on"
+    assert np.array_equal(np.asarray(out["out"]), VALUES + 1)
+    f({"x": on(mesh, "data")}, "on")
+    assert f._fn.traces == 1
+    assert compiled.cost_analysis() is not None and "HloModule" in compiled.as_text()
+
+
+@pytest.mark.parametrize(
+    ("sharding", "mapping", "inputs", "expected"),
+    [
+        (None, MAPPING, None, ("data", "model")),
+        (None, None, {"batch": "model"}, ("model",)),
+        (PartitionSpec("model"), MAPPING, None, ("model",)),
+        (PartitionSpec("model"), MAPPING, {"batch": "data"}, ("data",)),
+    ],
+)
+def test_a_shape_in_a_named_array(mesh, sharding, mapping, inputs, expected):
+    x = abstract(sharding=sharding and NamedSharding(mesh, sharding))
+    f = hax.named_jit(lambda x: x + 1, mapping, in_axis_resources=inputs, mesh=mesh)
+    (layouts, _) = f.lower(x).compile().input_shardings
+    assert layouts[0].is_equivalent_to(NamedSharding(mesh, PartitionSpec(*expected)), 2)
+
+
+def test_eval_shape_and_trace(mesh):
+    f = hax.named_jit(lambda x, n: (x.sum("embed"), n), MAPPING, mesh=mesh)
+    out, n = f.eval_shape(abstract(), 3)
+    assert out.axes == (hax.Axis("batch", 8),) and isinstance(out.array, jax.ShapeDtypeStruct) and n == 3
+    assert "reduce_sum" in str(f.trace(abstract(), 3).jaxpr)
+
+
+def test_other_arguments_than_it_was_compiled_for(mesh):
+    compiled = hax.named_jit(lambda x, flag: x, mesh=mesh).lower(on(mesh), True).compile()
+    with pytest.raises(TypeError, match=r"compiled for arguments of structure .*; this call has other static values\."):
+        compiled(on(mesh), False)
+    with pytest.raises(TypeError, match=r"compiled for arguments of structure .*; this call has PyTreeDef"):
+        compiled([on(mesh)], True)
+
+
+def test_a_compiled_program_of_a_module(mesh):
+    f = hax.named_jit(functools.partial(lambda w, x: x * w, on(mesh)), mesh=mesh)
+    assert np.array_equal(np.asarray(f.lower(on(mesh)).compile()(on(mesh))), VALUES * VALUES)
+
+
+def test_an_axis_that_does_not_divide(mesh):
+    with pytest.raises(ValueError, match=r"named_jit\(<lambda>\): x: axis batch=6 can not be split"):
+        hax.named_jit(lambda x: x.sum(), MAPPING, mesh=mesh).lower(abstract((6, 4)))
