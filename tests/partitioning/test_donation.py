@@ -72,8 +72,8 @@ def test_donate_kwargs(mesh, donate_kwargs, first, second):
         (
             {"donate_args": (True, False, True)},
             ValueError,
-            "named_jit(step): donate_args has 3 entries; expected at most one for each positional argument, of which this"
-            " call has 2. Arguments passed by keyword are donated with donate_kwargs; `self` counts as an argument of a"
+            "named_jit(step): donate_args has 3 entries; expected at most one for each positional argument, of which"
+            " this call has 2. Arguments passed by keyword are donated with donate_kwargs; `self` counts as an argument of a"
             " method.",
         ),
         (
@@ -139,7 +139,7 @@ def test_a_training_loop_that_donates_its_state(mesh):
     f = hax.named_jit(lambda state, x: (state + x, (state * x).sum()), MAPPING, mesh=mesh, donate_args=(True, False))
     state, x = hax.shard(hax.NamedArray(VALUES, NAMES), MAPPING, mesh=mesh), on(mesh, "data")
     pointers = set()
-    for i in range(4):
+    for _ in range(4):
         with jax.transfer_guard("disallow"):
             state, _ = f(state, x)
         pointers.add(state.array.addressable_shards[0].data.unsafe_buffer_pointer())

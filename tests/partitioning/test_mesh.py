@@ -169,13 +169,15 @@ def call_with(mapping, mesh=None, **options):
             {"embed": ("data", "model")},
             {"mesh": True},
             "named_jit(<lambda>): result: axis embed=4 can not be split over mesh axes (data=4, model=2); expected a"
-            " multiple of 8. The nearest sizes that fit are 8 or 16; see haliax.partitioning.round_axis_for_partitioning.",
+            " multiple of 8. The nearest sizes that fit are 8 or 16; see"
+            " haliax.partitioning.round_axis_for_partitioning.",
         ),
         (
             None,
             {"mesh": True, "in_axis_resources": {"embed": ("data", "model")}},
             "named_jit(<lambda>): x: axis embed=4 can not be split over mesh axes (data=4, model=2); expected a"
-            " multiple of 8. The nearest sizes that fit are 8 or 16; see haliax.partitioning.round_axis_for_partitioning.",
+            " multiple of 8. The nearest sizes that fit are 8 or 16; see"
+            " haliax.partitioning.round_axis_for_partitioning.",
         ),
     ],
 )
