@@ -3,7 +3,9 @@
 from haliax import core as core
 from haliax import hof as hof
 from haliax import jax_utils as jax_utils
+from haliax import nn as nn
 from haliax import partitioning as partitioning
+from haliax import quantization as quantization
 from haliax import random as random
 from haliax import tree as tree
 from haliax import tree_util as tree_util

@@ -1,0 +1,122 @@
+"""An embedding: a vector for each element of a vocabulary."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from haliax._src import elementwise
+from haliax._src.array_base import NamedArrayBase, require_named
+from haliax._src.axis import Axis, AxisSpec, axis_spec_to_tuple
+from haliax._src.dot import dot
+from haliax._src.errors import wrong_type
+from haliax._src.indexing import take
+from haliax._src.named_array import NamedArray
+from haliax.nn.mup import AbstractEmbeddingReparam, EmbeddingStandardParam, ReparamEnabled
+from haliax.nn.normalization import hashable_axes
+from haliax.random import truncated_normal
+from haliax.tree_util import resize_axis
+
+
+class Embedding(eqx.Module, ReparamEnabled):
+    """A table with a vector for each element of a vocabulary.
+
+    Args:
+        weight: The vectors, with the axes `Vocab` and `Embed`.
+        Vocab: The axis of the vocabulary.
+        Embed: The axes of a vector.
+    """
+
+    weight: NamedArray
+    Vocab: Axis = eqx.field(static=True)
+    Embed: AxisSpec = eqx.field(static=True)
+    _reparam_cls: type[AbstractEmbeddingReparam] = eqx.field(static=True, default=EmbeddingStandardParam)
+
+    @staticmethod
+    def init(
+        Vocab: Axis,
+        Embed: AxisSpec,
+        *,
+        init_scale: float = 1,
+        key: jax.Array,
+        initializer_range: float | None = None,
+        reparam_cls: type[AbstractEmbeddingReparam] = EmbeddingStandardParam,
+    ) -> Embedding:
+        """A layer with random vectors: normal ones, cut at three standard deviations.
+
+        Args:
+            Vocab: The axis of the vocabulary.
+            Embed: The axes of a vector.
+            init_scale: A factor on the standard deviation that the parametrisation gives.
+            key: The random key.
+            initializer_range: Another name of `init_scale`, which it overrides.
+            reparam_cls: The parametrisation.
+
+        Returns:
+            The layer.
+
+        Raises:
+            TypeError: If `Vocab` is not a single Axis.
+        """
+        if not isinstance(Vocab, Axis):
+            raise wrong_type("Embedding.init", "Vocab", Vocab, "an Axis")
+        Embed = hashable_axes(Embed)
+        weight: Any = truncated_normal(key, (Vocab, *axis_spec_to_tuple(Embed)), -3, 3)
+        scale = init_scale if initializer_range is None else initializer_range
+        return Embedding(weight * (scale * reparam_cls.init_scale(Vocab, Embed)), Vocab, Embed, reparam_cls)
+
+    def __call__(self, input_ids: NamedArrayBase | int, *, key: jax.Array | None = None) -> NamedArray:
+        """The vectors of elements of the vocabulary; `embed` under the name that layers have."""
+        return self.embed(input_ids)
+
+    def embed(self, input_ids: NamedArrayBase | int) -> NamedArray:
+        """The vectors of elements of the vocabulary.
+
+        Args:
+            input_ids: Integers with any axes; one outside the vocabulary counts as the nearest one inside.
+
+        Returns:
+            An array with the axes of `input_ids`, then `Embed`.
+        """
+        embeds = take(self.weight, self.Vocab, input_ids)
+        scale = self.reparam.active_scale
+        return embeds if scale == 1 else elementwise.multiply(embeds, scale)
+
+    def unembed(self, input_embeds: NamedArrayBase) -> NamedArray:
+        """The products of vectors with those of all elements of the vocabulary, as logits.
+
+        Args:
+            input_embeds: An array with the axes `Embed`, and any others.
+
+        Returns:
+            An array with the other axes, then `Vocab`.
+
+        Raises:
+            ValueError: If an axis is missing or has another size.
+        """
+        require_named("Embedding.unembed", input_embeds).require_axes("Embedding.unembed", self.Embed)
+        logits = dot(input_embeds, self.weight, axis=self.Embed)
+        scale = self.reparam.unembed_active_scale
+        return logits if scale == 1 else elementwise.multiply(logits, scale)
+
+    def resize_embeddings(self, new_size: int, key: jax.Array | None = None) -> Embedding:
+        """A layer for a larger or a smaller vocabulary, which keeps the first vectors.
+
+        Args:
+            new_size: The size of the new vocabulary.
+            key: The random key for new vectors; without it they are the mean of all vectors. See
+                `haliax.tree_util.resize_axis`.
+
+        Returns:
+            The new layer.
+        """
+        weight = resize_axis(self.weight, self.Vocab, new_size, key)
+        return dataclasses.replace(self, weight=weight, Vocab=self.Vocab.resize(new_size))
+
+    @property
+    def reparam(self) -> AbstractEmbeddingReparam:
+        """The parametrisation, for the axes of this layer."""
+        return self._reparam_cls(self.Embed, self.Vocab)

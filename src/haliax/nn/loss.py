@@ -1,0 +1,222 @@
+"""Losses: of logits against labels or probabilities, and how to reduce them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+
+from haliax._src import creation, elementwise, reductions
+from haliax._src.array_base import NamedArrayBase, require_named, wrap
+from haliax._src.axis import Axis, AxisSelection
+from haliax._src.broadcasting import as_named
+from haliax._src.dot import dot
+from haliax._src.errors import bad_value, duplicate_axes, format_shape, wrong_dtype, wrong_type
+from haliax._src.families import apply_aligned
+from haliax._src.named_array import NamedArray
+from haliax._src.util import UNSPECIFIED, Unspecified
+from haliax.nn.normalization import logsumexp
+from haliax.types import DTypeLike
+
+Reduction = Callable[..., Any]
+"""A reduction such as `haliax.sum`, which takes an array, `axis` and `where`."""
+
+
+def one_hot(x: NamedArrayBase | int, class_axis: Axis, *, dtype: DTypeLike | None = None) -> NamedArray:
+    """Vectors that are 1 at a label and 0 elsewhere; all 0 if the label is no class.
+
+    Args:
+        x: Integer labels, with any axes but that of the classes; or one integer.
+        class_axis: The axis of the classes.
+        dtype: The dtype of the result, the default float dtype if None.
+
+    Returns:
+        An array with the axes of `x`, then `class_axis`.
+
+    Raises:
+        ValueError: If `x` has the axis of the classes.
+        TypeError: If `x` is neither a named array nor an integer.
+
+    Source:
+        `jax.nn.one_hot`
+    """
+    if not isinstance(class_axis, Axis):
+        raise wrong_type("one_hot", "class_axis", class_axis, "an Axis, whose size is the number of classes")
+    labels = as_named("one_hot", x)
+    if class_axis.name in labels.axis_names:
+        raise duplicate_axes("one_hot", (*labels.axis_names, class_axis.name), "Rename the axis of the classes.")
+    encoded = jax.nn.one_hot(labels.array, class_axis.size, dtype=dtype)
+    return wrap(encoded, (*labels.axis_names, class_axis.name))
+
+
+def cross_entropy_loss(
+    logits: NamedArrayBase,
+    Label: AxisSelection,
+    targets: NamedArrayBase,
+    reduction: Reduction | Unspecified | None = UNSPECIFIED,
+    where: NamedArrayBase | None = None,
+    weight: NamedArrayBase | None = None,
+    reduction_axis: AxisSelection | None = None,
+) -> NamedArray:
+    """Cross entropy of the softmax of logits over `Label`, against labels or probabilities.
+
+    Args:
+        logits: Unnormalised logarithms of probabilities, with the axes `Label` and any others.
+        Label: The axis of the classes; several axes are one set of classes.
+        targets: Probabilities with the axes `Label`, such as one-hot vectors; or integer labels without it.
+        reduction: How to reduce the losses: the mean if not given, not at all if None.
+        where: A mask; losses where it is false do not count.
+        weight: Weights of the losses; the mean is then weighted.
+        reduction_axis: The axes to reduce; all of them if None.
+
+    Returns:
+        The losses with the axes that are not reduced.
+
+    Raises:
+        ValueError: If an axis is missing.
+        TypeError: If labels without the axis `Label` are no integers.
+    """
+    loss, _ = cross_entropy_loss_and_log_normalizers(logits, Label, targets)
+    return maybe_reduce_loss(loss, reduction, reduction_axis, where, weight)
+
+
+def cross_entropy_loss_and_log_normalizers(
+    pred_y: NamedArrayBase, Label: AxisSelection, target_y: NamedArrayBase
+) -> tuple[NamedArray, NamedArray]:
+    """Cross entropies, and the logarithms of the sums of exponentials of the logits.
+
+    Args:
+        pred_y: Unnormalised logarithms of probabilities, with the axes `Label` and any others.
+        Label: The axis of the classes; several axes are one set of classes.
+        target_y: Probabilities with the axes `Label`, such as one-hot vectors; or integer labels without it.
+
+    Returns:
+        The losses and the logarithms of the normalisers, both with the axes of `pred_y` except `Label`.
+
+    Raises:
+        ValueError: If an axis is missing.
+        TypeError: If labels without the axis `Label` are no integers.
+    """
+    op = "cross_entropy_loss"
+    dims = require_named(op, pred_y).require_axes(op, Label)
+    names = [pred_y.axis_names[d] for d in dims]
+    found = [name for name in names if name in require_named(op, target_y).axis_names]
+    log_normalizers: Any = logsumexp(pred_y, names)
+    if len(found) == len(names):
+        target_y.require_axes(op, Label)
+        log_likelihood = dot(pred_y, target_y, axis=names)
+    else:
+        if found or len(names) > 1 or not jnp.issubdtype(target_y.array.dtype, jnp.integer):
+            raise _no_targets(op, names, target_y)
+        log_likelihood = _at_label(pred_y, names[0], target_y)
+    return log_normalizers - log_likelihood, log_normalizers
+
+
+def _at_label(logits: NamedArrayBase, Label: str, labels: NamedArrayBase) -> Any:
+    """The logits of the labels; 0 where a label is no class.
+
+    A comparison and a sum, which a compiler fuses and splits over devices; a gather would collect all classes, and in a
+    product with one-hot vectors zero times minus infinity is nan.
+    """
+    is_label = one_hot(labels, logits.resolve_axis(Label), dtype=jnp.bool_)
+    chosen = apply_aligned("cross_entropy_loss", lambda x, m: jnp.where(m, x, 0), logits, is_label)
+    return reductions.sum(chosen, Label)
+
+
+def _no_targets(op: str, Label: list[str], targets: NamedArrayBase) -> ValueError | TypeError:
+    """The error for targets that are neither probabilities nor labels."""
+    classes = ", ".join(map(repr, Label))
+    if len(Label) == 1 and Label[0] not in targets.axis_names:
+        expected = f"integers, since the targets have no axis {classes}"
+        return wrong_dtype(op, "'targets'", targets.array.dtype, expected, f"Probabilities need the axis {classes}.")
+    return bad_value(op, f"the targets have {format_shape(targets.shape)}", f"expected all the axes {classes}")
+
+
+def binary_cross_entropy_loss(
+    logits: NamedArrayBase,
+    targets: NamedArrayBase,
+    reduction: Reduction | Unspecified | None = UNSPECIFIED,
+    where: NamedArrayBase | None = None,
+    weight: NamedArrayBase | None = None,
+    reduction_axis: AxisSelection | None = None,
+) -> NamedArray:
+    """Cross entropy of the sigmoid of logits, against probabilities.
+
+    Args:
+        logits: Logarithms of the odds, with any axes.
+        targets: Probabilities, integers 0 and 1, or booleans; broadcast by name against the logits.
+        reduction: How to reduce the losses: the mean if not given, not at all if None.
+        where: A mask; losses where it is false do not count.
+        weight: Weights of the losses; the mean is then weighted.
+        reduction_axis: The axes to reduce; all of them if None.
+
+    Returns:
+        The losses with the axes that are not reduced.
+
+    Source:
+        `optax.sigmoid_binary_cross_entropy`
+    """
+    # log(1 - sigmoid(x)) is log_sigmoid(-x), without cancellation
+    loss = apply_aligned(
+        "binary_cross_entropy_loss",
+        lambda x, t: -t * jax.nn.log_sigmoid(x) - (1 - t) * jax.nn.log_sigmoid(-x),
+        require_named("binary_cross_entropy_loss", logits),
+        elementwise.multiply(targets, 1),  # booleans have no negative
+    )
+    return maybe_reduce_loss(loss, reduction, reduction_axis, where, weight)
+
+
+def reduce_loss(
+    arr: NamedArrayBase,
+    reduction: Reduction | Unspecified | None = UNSPECIFIED,
+    reduction_axis: AxisSelection | None = None,
+    *,
+    where: NamedArrayBase | None = None,
+    weight: NamedArrayBase | None = None,
+) -> NamedArray:
+    """Reduce losses, some of which may not count or count for more than others.
+
+    Args:
+        arr: The losses, with any axes.
+        reduction: How to reduce them: the mean if not given, not at all if None.
+        reduction_axis: The axes to reduce; all of them if None.
+        where: A mask with axes among those of `arr`; losses where it is false do not count. Without a reduction they
+            are 0.
+        weight: Weights with axes among those of `arr`. The mean is the weighted one; any other reduction is that of
+            losses times weights.
+
+    Returns:
+        The losses with the axes that are not reduced. A mean over nothing is 0.
+    """
+    return maybe_reduce_loss(arr, reduction, reduction_axis, where, weight)
+
+
+def maybe_reduce_loss(
+    arr: NamedArrayBase,
+    reduction: Reduction | Unspecified | None,
+    reduction_axis: AxisSelection | None,
+    where: NamedArrayBase | None,
+    weight: NamedArrayBase | None,
+) -> Any:
+    """`reduce_loss` with all arguments by position."""
+    if reduction is UNSPECIFIED or reduction is reductions.mean:
+        return _mean(arr, reduction_axis, where, weight)
+    if weight is not None:
+        arr = elementwise.multiply(arr, weight)
+    if reduction is None:
+        masked = lambda x, m: jnp.where(m, x, 0)  # noqa: E731
+        return arr if where is None else apply_aligned("reduce_loss", masked, arr, where)
+    options = {} if where is None else {"where": where}
+    return cast(Reduction, reduction)(arr, reduction_axis, **options)
+
+
+def _mean(arr: NamedArrayBase, axis: AxisSelection | None, where: Any, weight: Any) -> Any:
+    """The weighted mean, 0 where all weights are."""
+    if where is None and weight is None:
+        return reductions.mean(arr, axis)
+    weights = elementwise.multiply(creation.ones_like(arr), 1 if weight is None else weight)
+    total = reductions.sum(elementwise.multiply(arr, weights), axis, where=where)
+    count = reductions.sum(weights, axis, where=where)
+    return apply_aligned("reduce_loss", lambda t, n: jnp.where(n == 0, 0, t / jnp.where(n == 0, 1, n)), total, count)

@@ -1,0 +1,213 @@
+"""Normalisation of activations: softmax and its logarithm, and layers that normalise to unit scale."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from haliax._src import creation, elementwise, reductions
+from haliax._src.array_base import A, NamedArrayBase, require_named
+from haliax._src.axis import Axis, AxisSelection, AxisSpec, axis_spec_to_tuple
+from haliax._src.families import align_mask, axiswise, reduce_named
+from haliax._src.named_array import NamedArray
+from haliax.types import DTypeLike
+
+T = TypeVar("T")
+
+
+def softmax(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
+    """Exponentials that are scaled to sum to 1 over `axis`.
+
+    Args:
+        a: A named array with any axes, a raw array, or a pytree of them.
+        axis: The axes to normalise over; all of them if None.
+        where: A mask with axes among those of the array; elements where it is false count as minus infinity. The result
+            is 0 there, even if nothing is left to normalise over.
+
+    Returns:
+        An array with the same axes.
+
+    Source:
+        `jax.nn.softmax`
+    """
+    return _normalized(jax.nn.softmax, "softmax", a, axis, where)
+
+
+def log_softmax(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
+    """Logarithm of the softmax over `axis`, computed without taking exponentials back.
+
+    Args:
+        a: A named array with any axes, a raw array, or a pytree of them.
+        axis: The axes to normalise over; all of them if None.
+        where: A mask with axes among those of the array; elements where it is false count as minus infinity, and the
+            result is that there.
+
+    Returns:
+        An array with the same axes.
+
+    Source:
+        `jax.nn.log_softmax`
+    """
+    return _normalized(jax.nn.log_softmax, "log_softmax", a, axis, where)
+
+
+def logsumexp(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
+    """Logarithm of the sum of exponentials over `axis`.
+
+    Args:
+        a: A named array with any axes, a raw array, or a pytree of them.
+        axis: The axes to reduce; all of them if None.
+        where: A mask with axes among those of the array; only elements where it is true count.
+
+    Returns:
+        The array without the reduced axes.
+
+    Source:
+        `jax.nn.logsumexp`
+    """
+    return reduce_named(jax.nn.logsumexp, a, axis, where=where)
+
+
+def _normalized(fn: Any, name: str, a: Any, axis: AxisSelection | None, where: Any) -> Any:
+    if where is not None:
+        where = align_mask(name, where, a) if isinstance(a, NamedArrayBase) else where
+    return axiswise(fn, a, axis, single_axis_only=False, name=name, where=where)
+
+
+def standardize(
+    x: A,
+    axis: AxisSelection,
+    *,
+    mean: NamedArrayBase | None = None,
+    variance: NamedArrayBase | None = None,
+    epsilon: float = 1e-5,
+    where: NamedArrayBase | None = None,
+) -> A:
+    """Shift and scale an array to mean 0 and variance 1 over `axis`.
+
+    Args:
+        x: A named array.
+        axis: The axes over which to take mean and variance.
+        mean: What to take as the mean.
+        variance: What to take as the variance; that about `mean` if None.
+        epsilon: Is added to the variance, so that it is never 0.
+        where: A mask with axes among those of `x`; only elements where it is true count for mean and variance.
+
+    Returns:
+        An array with the same axes.
+
+    Source:
+        `jax.nn.standardize`
+    """
+    require_named("standardize", x).require_axes("standardize", axis)
+    centre: Any = reductions.mean(x, axis, where=where) if mean is None else mean
+    centred = elementwise.subtract(x, centre)
+    # not E[x^2] - E[x]^2, which cancels where the mean is large
+    spread: Any = reductions.mean(elementwise.square(centred), axis, where=where) if variance is None else variance
+    return elementwise.multiply(centred, elementwise.rsqrt(elementwise.add(spread, epsilon)))
+
+
+class LayerNormBase(eqx.Module):
+    """A layer that normalises over some axes, then scales and shifts each element.
+
+    Args:
+        axis: The axes to normalise over.
+        weight: The scales, with axes `axis`; None for no scaling.
+        bias: The shifts, with axes `axis`; None for no shift.
+        eps: Is added to the variance, so that it is never 0.
+        dtype: The dtype in which to normalise: at least float32 if None. The result has the dtype of the input.
+    """
+
+    axis: AxisSpec = eqx.field(static=True)
+    weight: NamedArray | None
+    bias: NamedArray | None
+    eps: float = eqx.field(default=1e-5, static=True)
+    dtype: DTypeLike | None = eqx.field(default=None, static=True)
+
+    @classmethod
+    def init(
+        cls,
+        axis: AxisSpec,
+        eps: float = 1e-5,
+        *,
+        use_weight: bool = True,
+        use_bias: bool = True,
+        dtype: DTypeLike | None = None,
+    ) -> Self:
+        """A layer that at first leaves the normalised array as it is.
+
+        Args:
+            axis: The axes to normalise over.
+            eps: Is added to the variance.
+            use_weight: Whether to scale.
+            use_bias: Whether to shift.
+            dtype: The dtype in which to normalise.
+
+        Returns:
+            The layer.
+        """
+        axis = hashable_axes(axis)
+        weight = creation.ones(axis) if use_weight else None
+        bias = creation.zeros(axis) if use_bias else None
+        return cls(axis, weight, bias, eps, dtype)
+
+    def __call__(self, x: A) -> A:
+        """Normalise an array over the axes of the layer.
+
+        Args:
+            x: A named array with the layer's axes, and any others.
+
+        Returns:
+            An array with the same axes, and the same dtype if that is a float.
+
+        Raises:
+            ValueError: If an axis is missing or has another size.
+        """
+        require_named(type(self).__name__, x).require_axes(type(self).__name__, self.axis)
+        dtype: Any = self.dtype
+        if dtype is None:
+            dtype = jnp.promote_types(x.array.dtype, jnp.float32)
+        y: Any = self._normalize(elementwise.astype(x, dtype))
+        if jnp.issubdtype(x.array.dtype, jnp.inexact):
+            y = y.astype(x.array.dtype)
+        if self.weight is not None:
+            y = y * self.weight.astype(y.dtype)
+        if self.bias is not None:
+            y = y + self.bias.astype(y.dtype)
+        return y
+
+    @abstractmethod
+    def _normalize(self, x: A) -> A:
+        """The normalised array, in the dtype of `x`."""
+
+
+class LayerNorm(LayerNormBase):
+    """A layer that normalises to mean 0 and variance 1; see `LayerNormBase` for its arguments.
+
+    Source:
+        Ba et al., "Layer Normalization", 2016.
+    """
+
+    def _normalize(self, x: A) -> A:
+        return standardize(x, self.axis, epsilon=self.eps)
+
+
+class RmsNorm(LayerNormBase):
+    """A layer that normalises to a mean square of 1; see `LayerNormBase` for its arguments.
+
+    Source:
+        Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
+    """
+
+    def _normalize(self, x: A) -> A:
+        power = reductions.mean(elementwise.square(x), self.axis)
+        return elementwise.multiply(x, elementwise.rsqrt(elementwise.add(power, self.eps)))
+
+
+def hashable_axes(axes: AxisSpec) -> Axis | tuple[Axis, ...]:
+    """Axes in a form that can be part of the structure of a pytree."""
+    return axes if isinstance(axes, Axis) else axis_spec_to_tuple(axes)
