@@ -72,9 +72,9 @@ def test_donate_kwargs(mesh, donate_kwargs, first, second):
         (
             {"donate_args": (True, False, True)},
             ValueError,
-            "named_jit(step): donate_args has 3 entries; expected at most one for each positional argument, of which"
-            " this call has 2. Arguments passed by keyword are donated with donate_kwargs; `self` counts as an argument of a"
-            " method.",
+            "named_jit(step): donate_args has 3 entries; expected at most one for each positional argument, of"
+            " which this call has 2. Arguments passed by keyword are donated with donate_kwargs; `self` counts as an"
+            " argument of a method.",
         ),
         (
             {"donate_args": ({"a": True}, False)},
