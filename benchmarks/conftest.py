@@ -1,7 +1,7 @@
 """Benchmarks compare, in one process, a haliax program with the plain JAX program that does the same.
 
-Machines are shared and noisy, so what counts is a ratio of two figures of one run. Each benchmark belongs to a group, and
-one member of the group, `baseline`, is what the others are divided by.
+Machines are shared and noisy, so what counts is a ratio of two figures of one run. Each benchmark belongs to a group,
+and one member of the group, `baseline`, is what the others are divided by.
 """
 
 import os
