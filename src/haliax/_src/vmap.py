@@ -126,11 +126,20 @@ def _signature(fn: Callable[..., Any]) -> Signature:
         return inspect.signature(lambda *args, **kwargs: None)
 
 
+class _Partial(eqx.Module):
+    """A partial of which all parts are leaves, the function too if that is a module."""
+
+    func: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*self.args, *args, **{**self.keywords, **kwargs})
+
+
 def _as_pytree(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` such that its arrays are leaves, if it is a partial; modules and their methods are pytrees already."""
-    if isinstance(fn, functools.partial) and not isinstance(fn, jax.tree_util.Partial):
-        return jax.tree_util.Partial(fn.func, *fn.args, **fn.keywords)
-    return fn
+    """`fn` such that its arrays are leaves; modules and their methods are pytrees already."""
+    return _Partial(_as_pytree(fn.func), fn.args, fn.keywords) if isinstance(fn, functools.partial) else fn
 
 
 def _leaf_rules(kind: Any, value: Any, rules: Rules, default: Rules) -> Iterator[Rule]:
