@@ -6,14 +6,14 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from haliax._src.array_base import NamedArrayBase, raw_array_or_scalar, require_named, wrap
 from haliax._src.axis import AxisSelector
 from haliax._src.dslice import dslice
-from haliax._src.errors import bad_value, duplicate_axes, wrong_dtype, wrong_type
+from haliax._src.errors import bad_value, duplicate_axes, problem, wrong_dtype, wrong_type
 
 ALL = slice(None)
 """All of a dimension."""
@@ -70,13 +70,12 @@ def _item(op: str, name: str, item: Any) -> Any:
         return dslice(_start(op, name, item.start), item.size)
     if isinstance(item, list):
         item = np.asarray(item, dtype=None if item else np.int32)
-    if not hasattr(item, "dtype"):
-        try:
-            return _not_bool(op, name, item, operator.index(item))
-        except TypeError:
-            expected = "an integer, a slice, a dslice, a NamedArray of integers or an unnamed one of rank 1"
-            raise wrong_type(op, f"the index of axis {name!r}", item, expected) from None
-    return _array_item(op, name, item)
+    if hasattr(item, "dtype"):
+        return _array_item(op, name, item)
+    if isinstance(item, bool) or not hasattr(item, "__index__"):
+        expected = "an integer, a slice, a dslice, a NamedArray of integers or an unnamed one of rank 1"
+        raise wrong_type(op, f"the index of axis {name!r}", item, expected)
+    return operator.index(item)
 
 
 def _array_item(op: str, name: str, item: Any) -> Any:
@@ -94,11 +93,11 @@ def _array_item(op: str, name: str, item: Any) -> Any:
 
 
 def _bound(op: str, name: str, bound: Any) -> int | None:
-    try:
-        return None if bound is None else operator.index(raw_array_or_scalar(bound))
-    except (TypeError, jax.errors.JAXTypeError):
-        remedy = "For a start that is traced use haliax.ds(start, size)."
-        raise wrong_type(op, f"a bound of the slice of axis {name!r}", bound, "a static integer", remedy) from None
+    raw = raw_array_or_scalar(bound)
+    if raw is None or (hasattr(raw, "__index__") and not isinstance(raw, Tracer)):
+        return None if raw is None else operator.index(raw)
+    given = f"a bound of the slice of axis {name!r} is {'traced' if isinstance(raw, Tracer) else type(raw).__name__}"
+    raise TypeError(problem(op, given, "expected a static integer", "For a traced start use haliax.ds(start, size)."))
 
 
 def _start(op: str, name: str, start: Any) -> Any:
@@ -111,9 +110,3 @@ def _start(op: str, name: str, start: Any) -> Any:
         given = f"the dslice of axis {name!r} starts at an unnamed array of shape {tuple(start.shape)}"
         raise bad_value(op, given, "expected rank 0", "Name its axes with haliax.named(array, axes).")
     return _item(op, name, start)
-
-
-def _not_bool(op: str, name: str, item: Any, value: int) -> int:
-    if isinstance(item, bool):
-        raise wrong_dtype(op, f"the index of axis {name!r}", "bool", "integers")
-    return value

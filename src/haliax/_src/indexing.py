@@ -214,7 +214,7 @@ def spread_windows(array: NamedArrayBase, items: Items, *, every: bool = False) 
         if isinstance(item, dslice) and (every or isinstance(item.start, NamedArrayBase)):
             start = item.start if isinstance(item.start, NamedArrayBase) else wrap(jnp.asarray(item.start), ())
             first = jnp.where(start.array < 0, start.array + array.array.shape[dim], start.array)
-            steps = jnp.arange(item.size, dtype=first.dtype)
+            steps = jax.lax.broadcasted_iota(first.dtype, (*first.shape, item.size), first.ndim)
             spread[dim] = wrap(first[..., None] + steps, (*start.axis_names, array.axis_names[dim]))
     return items if spread == items else spread
 

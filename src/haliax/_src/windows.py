@@ -6,6 +6,7 @@ lies outside the array reads as zero and is not written, so that no other elemen
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,11 @@ from haliax._src.dslice import dslice
 
 Windows = Mapping[int, dslice]
 """The window along each dimension that has one; its start is an int or an array of rank 0."""
+
+
+# starts are brought into bounds here, once
+_slice = functools.partial(jax.lax.dynamic_slice, allow_negative_indices=False)
+_update = functools.partial(jax.lax.dynamic_update_slice, allow_negative_indices=False)
 
 
 class _Place(NamedTuple):
@@ -43,8 +49,8 @@ def read_windows(array: Any, windows: Windows) -> Any:
     places = _places(array, windows)
     if all(isinstance(p.start, int) and not p.margin for p in places):
         return jax.lax.slice(array, [p.start for p in places], [p.start + p.width for p in places])
-    inside = jax.lax.dynamic_slice(array, [p.start for p in places], [p.width for p in places])
-    return jax.lax.dynamic_slice(_with_margins(inside, places), [p.offset for p in places], _sizes(array, windows))
+    inside = _slice(array, [p.start for p in places], [p.width for p in places])
+    return _slice(_with_margins(inside, places), [p.offset for p in places], _sizes(array, windows))
 
 
 def write_windows(array: Any, windows: Windows, update: Any) -> Any:
@@ -64,10 +70,10 @@ def write_windows(array: Any, windows: Windows, update: Any) -> Any:
     places = _places(array, windows)
     starts = [p.start for p in places]
     if any(p.margin for p in places):
-        inside = jax.lax.dynamic_slice(array, starts, [p.width for p in places])
-        inside = jax.lax.dynamic_update_slice(_with_margins(inside, places), update, [p.offset for p in places])
+        inside = _slice(array, starts, [p.width for p in places])
+        inside = _update(_with_margins(inside, places), update, [p.offset for p in places])
         update = jax.lax.slice(inside, [p.margin for p in places], [p.margin + p.width for p in places])
-    return jax.lax.dynamic_update_slice(array, update, starts)
+    return _update(array, update, starts)
 
 
 def _with_margins(inside: Any, places: list[_Place]) -> Any:
@@ -97,4 +103,4 @@ def _place(window: dslice | None, size: int) -> _Place:
         start = jnp.astype(start, jnp.result_type(start, jnp.int32))
         start = jnp.where(start < 0, start + size, start)
     inside = jnp.clip(start, 0, size - width)
-    return _Place(inside, width, start - inside + window.size, window.size)
+    return _Place(inside, width, jnp.maximum(start - inside + window.size, 0), window.size)
