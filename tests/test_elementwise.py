@@ -250,6 +250,33 @@ def test_unary_lowers_to_the_plain_program(name):
     assert operations(lambda x: op(hax.NamedArray(x, ("a", "b"))).array, X) == operations(op.__jax__, X)
 
 
+# the layouts they keep
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", ["exp", "negative", "isnan"])
+def test_unary_keeps_the_layout(name, jitted, explicit_mesh):
+    op = getattr(hax, name)
+    with jax.set_mesh(explicit_mesh):
+        x = jax.device_put(jnp.ones((8, 4)), jax.P("data", "model"))
+        result = (jax.jit(op) if jitted else op)(hax.NamedArray(x, ("a", "b")))
+        assert jax.typeof(result.array) == jax.typeof(op.__jax__(x))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", ["add", "maximum", "less"])
+def test_binary_keeps_the_layout(name, jitted, explicit_mesh):
+    op = getattr(hax, name)
+    with jax.set_mesh(explicit_mesh):
+        x = jax.device_put(jnp.ones((8, 4)), jax.P("data", "model"))
+        row = jax.device_put(jnp.ones(4), jax.P("model"))
+        call = jax.jit(op) if jitted else op
+        operands = [(hax.named(x, "a b"), x), (hax.named(row, "b"), row[None]), (hax.named(x.T, "b a"), x), (2, 2)]
+        for operand, raw in operands:
+            result = call(hax.named(x, "a b"), operand)
+            assert jax.typeof(result.array) == jax.typeof(op.__jax__(x, raw))
+
+
 # errors
 
 x23, x3, y4 = hax.ones((A, B)), hax.ones(B), hax.ones(hax.Axis("b", 4))

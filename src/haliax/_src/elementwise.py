@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from haliax._src.array_base import A, NamedArrayBase
 from haliax._src.describe import documented
@@ -190,6 +191,6 @@ true_divide = binary(jnp.true_divide, "The quotient of two arrays, as a float.")
     },
     "The quotients and the remainders, each with the axes of the operand that has more of them.",
 )
-def divmod(a: Any, b: Any) -> tuple[Any, Any]:
+def divmod(a: A, b: A | ArrayLike) -> tuple[A, A]:
     """The quotient of two arrays, rounded down, and the remainder, with the sign of `b`."""
     return separate(apply_binary("divmod", jnp.divmod, a, b))

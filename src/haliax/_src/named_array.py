@@ -26,6 +26,7 @@ from haliax._src import (
 from haliax._src.array_base import NamedArrayBase, wrap
 from haliax._src.array_protocols import ArrayProtocols
 from haliax._src.at import At
+from haliax._src.families import Binary
 from haliax._src.operators import equality, no_matmul, operator, reflected
 
 
@@ -43,7 +44,6 @@ class NamedArray(ArrayProtocols):
     __slots__ = ()
 
     # operators
-    __abs__ = elementwise.abs
     __invert__ = elementwise.invert
     __neg__ = elementwise.negative
     __pos__ = elementwise.positive
@@ -63,8 +63,9 @@ class NamedArray(ArrayProtocols):
     __or__, __ror__ = operator(elementwise.bitwise_or), reflected(elementwise.bitwise_or)
     __xor__, __rxor__ = operator(elementwise.bitwise_xor), reflected(elementwise.bitwise_xor)
 
-    __eq__ = equality(elementwise.equal)  # pyright: ignore[reportAssignmentType]  (elementwise, as for arrays)
-    __ne__ = equality(elementwise.not_equal)  # pyright: ignore[reportAssignmentType]
+    # elementwise, as for arrays
+    __eq__: Binary = equality(elementwise.equal)  # pyright: ignore[reportIncompatibleMethodOverride]
+    __ne__: Binary = equality(elementwise.not_equal)  # pyright: ignore[reportIncompatibleMethodOverride]
     __lt__ = operator(elementwise.less)
     __le__ = operator(elementwise.less_equal)
     __gt__ = operator(elementwise.greater)
@@ -76,8 +77,6 @@ class NamedArray(ArrayProtocols):
     conj = elementwise.conj
     conjugate = elementwise.conjugate
     copy = elementwise.copy
-    imag = property(elementwise.imag)
-    real = property(elementwise.real)
     round = elementwise.round
 
     # reductions
@@ -124,6 +123,21 @@ class NamedArray(ArrayProtocols):
     split = reshape.split
     unbind = reshape.unbind
     unflatten_axis = reshape.unflatten_axis
+
+    # what type checkers take only from a definition
+
+    def __abs__(self) -> NamedArray:
+        return elementwise.abs(self)
+
+    @property
+    def imag(self) -> NamedArray:
+        """The imaginary part of each element."""
+        return elementwise.imag(self)
+
+    @property
+    def real(self) -> NamedArray:
+        """The real part of each element."""
+        return elementwise.real(self)
 
     # as a pytree
 
