@@ -170,8 +170,8 @@ def test_unknown_short_forms(form):
     with pytest.raises(ValueError) as error:
         Policy.from_bool_or_str(form)
     assert str(error.value) == (
-        f"ScanCheckpointPolicy: no policy {form!r}; expected a policy, a bool, or one of 'offload', 'recompute', 'full',"
-        " 'save_all', 'nested'."
+        f"ScanCheckpointPolicy: no policy {form!r}; expected a policy, a bool, or one of 'offload', 'recompute',"
+        " 'full', 'save_all', 'nested'."
     )
 
 

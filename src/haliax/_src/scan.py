@@ -19,6 +19,7 @@ from haliax._src.along import Along, along, with_axis
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import AxisSelector
 from haliax._src.checkpointing import ScanCheckpointPolicy
+from haliax._src.checkpointing import find_closest_divisible_int_to_sqrt as find_closest_divisible_int_to_sqrt
 from haliax._src.errors import problem, wrong_type
 from haliax._src.jax_helpers import Static, is_jax_array_like, multilevel_scan
 from haliax._src.tree import is_jax_or_hax_array_like, is_named_array, tree_leaves
@@ -32,7 +33,7 @@ Remat = bool | str | ScanCheckpointPolicy
 IsScanned = bool | Callable[[Any], bool]
 
 
-class ScanFn(Protocol[Carry, Args, Y]):  # pyright: ignore[reportInvalidTypeVarUse]
+class ScanFn(Protocol[Carry, Args, Y]):
     """A loop: from an initial carry and inputs to the last carry and stacked outputs."""
 
     def __call__(self, carry: Carry, *args: Args.args, **kwargs: Args.kwargs) -> tuple[Carry, Y]:
@@ -53,7 +54,7 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     is_scanned: IsScanned = is_named_or_shaped_array_like,
-) -> Callable[Concatenate[Carry, Args], tuple[Carry, Y]]:
+) -> ScanFn[Carry, Args, Y]:
     """Loop along an axis with a carry, and stack what each step gives.
 
     Args:
