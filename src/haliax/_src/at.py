@@ -110,7 +110,7 @@ class IndexedUpdate(Generic[A]):
     def _update(self, method: str, update: Any, options: Options) -> A:
         def on_raw(x: Any, at: Any, value: Any) -> Any:
             if method == "set" and all(item is ALL for item in at) and jnp.result_type(x, value) == x.dtype:
-                return jnp.broadcast_to(value, x.shape).astype(x.dtype)  # no scatter to replace a window as a whole
+                return jnp.broadcast_to(jnp.asarray(value, x.dtype), x.shape)  # no scatter to replace a window as a whole
             return getattr(x.at[at], method)(value, **options)
 
         return write(f"at.{method}", self._array, self._items, on_raw, update, options)
