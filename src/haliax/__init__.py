@@ -1,5 +1,6 @@
 """Named tensors for legible, scalable deep learning in JAX."""
 
+from haliax import axis as axis
 from haliax import core as core
 from haliax import hof as hof
 from haliax import jax_utils as jax_utils
@@ -14,6 +15,20 @@ from haliax import wrap as wrap
 from haliax._src.array_base import are_shape_checks_enabled as are_shape_checks_enabled
 from haliax._src.array_base import enable_shape_checks as enable_shape_checks
 from haliax._src.axis import Axis as Axis
+from haliax._src.axis import AxisSelection as AxisSelection
+from haliax._src.axis import AxisSelector as AxisSelector
+from haliax._src.axis import AxisSpec as AxisSpec
+from haliax._src.axis import axis_name as axis_name
+from haliax._src.axis import axis_size as axis_size
+from haliax._src.axis import axis_spec_to_tuple as axis_spec_to_tuple
+from haliax._src.axis import make_axes as make_axes
+from haliax._src.axis import to_jax_shape as to_jax_shape
+from haliax._src.axis_sets import concat_axes as concat_axes
+from haliax._src.axis_sets import concat_axis_specs as concat_axis_specs
+from haliax._src.axis_sets import eliminate_axes as eliminate_axes
+from haliax._src.axis_sets import replace_axis as replace_axis
+from haliax._src.axis_sets import resolve_axis as resolve_axis
+from haliax._src.axis_sets import selects_axis as selects_axis
 from haliax._src.axiswise import argsort as argsort
 from haliax._src.axiswise import cumprod as cumprod
 from haliax._src.axiswise import cumsum as cumsum
@@ -48,6 +63,9 @@ from haliax._src.creation import tile as tile
 from haliax._src.creation import zeros as zeros
 from haliax._src.creation import zeros_like as zeros_like
 from haliax._src.dot import dot as dot
+from haliax._src.dslice import dblock as dblock
+from haliax._src.dslice import ds as ds
+from haliax._src.dslice import dslice as dslice
 from haliax._src.elementwise import abs as abs
 from haliax._src.elementwise import absolute as absolute
 from haliax._src.elementwise import add as add
@@ -235,3 +253,4 @@ from haliax._src.wrapping import wrap_axiswise_call as wrap_axiswise_call
 from haliax._src.wrapping import wrap_elemwise_binary as wrap_elemwise_binary
 from haliax._src.wrapping import wrap_elemwise_unary as wrap_elemwise_unary
 from haliax._src.wrapping import wrap_reduction_call as wrap_reduction_call
+from haliax.field import field as field

@@ -12,6 +12,7 @@ from jax.tree_util import GetAttrKey
 
 from haliax._src import (
     axiswise,
+    broadcasting,
     dot,
     elementwise,
     indexing,
@@ -115,6 +116,8 @@ class NamedArray(ArrayProtocols):
     trace = matrices.trace
 
     # names and shapes
+    broadcast_axis = broadcasting.broadcast_axis
+    broadcast_to = broadcasting.broadcast_to
     flatten = reshape.flatten
     flatten_axes = reshape.flatten_axes
     ravel = reshape.ravel
