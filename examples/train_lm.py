@@ -15,10 +15,10 @@ import sysconfig
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors only: XLA of jax 0.12 warns of moves between device orders
 
@@ -44,6 +44,10 @@ COMPUTE = {"batch": "data", "heads": "model", "mlp": "model", "vocab": "model"}
 DEVICES = 8
 HELD_OUT_WINDOWS = 128
 Vocab = Axis("vocab", 256)  # a token is a byte
+
+Batch: TypeAlias = tuple[NamedArray, NamedArray]  # bytes, and those that follow them
+Batches: TypeAlias = Iterator[Batch]
+Step: TypeAlias = Callable[..., tuple["Transformer", Any, jax.Array]]
 
 
 # Options -------------------------------------------------------------------------------------------------------------
@@ -120,7 +124,7 @@ def parse_options(argv: Sequence[str] | None) -> Options:
 def find_problem(options: Options) -> str | None:
     """What is wrong with the options, in one line."""
     for name, value in vars(options).items():
-        if name not in ("mesh", "seed") and not value > 0:
+        if name != "mesh" and not (value > 0 or (name == "seed" and value == 0)):
             return f"--{name.replace('_', '-')} {value}: must be positive"
     shapes = [(n, DEVICES // n) for n in (4, 2, 8, 1)]
     if options.mesh not in {f"{data}x{model}" for data, model in shapes}:
@@ -156,7 +160,7 @@ def read_standard_library() -> tuple[np.ndarray, np.ndarray]:
     return read([path for i, path in enumerate(files) if i % 20]), read(files[::20])
 
 
-def random_windows(text: np.ndarray, count: int, seq: int, seed: int, mesh: Mesh) -> Iterator[tuple[NamedArray, ...]]:
+def random_windows(text: np.ndarray, count: int, seq: int, seed: int, mesh: Mesh) -> Batches:
     """For ever: bytes and the bytes that follow them, each with axes batch and pos, split over the mesh."""
     generator = np.random.default_rng(seed)
     axes = (Axis("batch", count), Axis("pos", seq))
@@ -260,12 +264,13 @@ def train_step(
 
 def write(model: Transformer, window: NamedArray, keys: jax.Array, temperature: float = 0.7) -> NamedArray:
     """One byte for each key; the model always sees the same number of bytes, so one program writes all of them."""
-    last = hax.arange(window.resolve_axis("pos")) == window.resolve_axis("pos").size - 1
+    Pos = window.resolve_axis("pos")
+    is_last = hax.arange(Pos) == Pos.size - 1
 
     def write_byte(window: NamedArray, key: jax.Array) -> tuple[NamedArray, NamedArray]:
         logits = model(window)["pos", -1] / temperature
         byte = hax.random.categorical(key, logits, "vocab").astype(window.dtype)
-        return hax.where(last, byte, hax.roll(window, -1, "pos")), byte
+        return hax.where(is_last, byte, hax.roll(window, -1, "pos")), byte
 
     return hax.scan(write_byte, Axis("written", len(keys)))(window, keys)[1]
 
@@ -335,53 +340,69 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(options: Options) -> None:
     mesh = jax.make_mesh(options.mesh_shape, ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
+    on_mesh = partial(hax.named_jit, mesh=mesh)
     training, held_out = read_standard_library()
     batches = random_windows(training, options.batch, options.seq, options.seed, mesh)
     held_out_batch = next(random_windows(held_out, HELD_OUT_WINDOWS, options.seq, options.seed, mesh))
 
     # Parameters are made where they belong: no device ever holds all of them.
-    on_mesh = partial(hax.named_jit, mesh=mesh)
     key, sample_key = jax.random.split(jax.random.key(options.seed))
-    optimizer = make_optimizer(options)
     model = on_mesh(partial(Transformer.init, options), PARAMETERS)(key=key)
+    optimizer = make_optimizer(options)
     state = on_mesh(optimizer.init, PARAMETERS)(model)  # pyright: ignore  (any pytree holds parameters)
     before = {path: parameter.array.sharding for path, parameter in named_parameters(model).items()}
     size = sum(parameter.size for parameter in named_parameters(model).values())
-    print(f"{size:,} parameters on data={mesh.shape['data']}, model={mesh.shape['model']};", end=" ")
-    print(f"{len(training):,} bytes to train on, {len(held_out):,} held out\n")
+    print(f"Model: {size:,} parameters on a mesh of data={mesh.shape['data']}, model={mesh.shape['model']}.")
+    print(f"Text: {len(training):,} bytes to train on, {len(held_out):,} held out.\n")
 
-    # The step takes parameters as they lie and returns them so; their memory is reused.
-    step = on_mesh(train_step, COMPUTE, out_axis_resources=PARAMETERS, donate_args=(False, True, True))
-    held_out_loss = on_mesh(loss, COMPUTE)
-    losses = [float(held_out_loss(model, *held_out_batch))]
-    progress = tqdm(range(1, options.steps + 1), desc="training", unit="step", dynamic_ncols=True, mininterval=1)
-    for number in progress:
-        batch = next(batches)
-        with jax.transfer_guard_device_to_device("disallow"):
-            model, state, value = step(optimizer, model, state, *batch)
-        progress.set_postfix(loss=f"{float(value):.3f}", held_out=f"{losses[-1]:.3f}", refresh=False)
-        if number % options.eval_every == 0 or number == options.steps:
-            losses.append(float(held_out_loss(model, *held_out_batch)))
-            progress.write(f"step {number}: held-out loss {losses[-1]:.3f} nats per byte", file=sys.stdout)
-    print(f"\nHeld-out loss: {losses[0]:.3f} -> {losses[-1]:.3f} nats per byte\n")
+    # A step takes the parameters as they lie and returns them so; it reuses their memory.
+    step = on_mesh(partial(train_step, optimizer), COMPUTE, out_axis_resources=PARAMETERS, donate_args=(True, True))
+    held_out_loss = on_mesh(lambda model, batch: loss(model, *batch), COMPUTE)
+    model, state = train(options, step, partial(held_out_loss, batch=held_out_batch), model, state, batches)
     print(layout_table(model, before))
 
-    with tempfile.TemporaryDirectory() as folder:
-        save(model, Path(folder) / "model.safetensors")
-        loaded = load(model, Path(folder) / "model.safetensors", Mesh(mesh.devices[::-1, ::-1], mesh.axis_names))
-    print("\nSaved, and loaded on the same devices in reversed order. The same step, called with what was loaded:\n")
-    batch = next(batches)
-    model, state, expected = step(optimizer, model, state, *batch)
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        _, _, value = step(optimizer, loaded, state, *batch)
-    print(*(f"{warning.category.__name__}: {warning.message}" for warning in caught), sep="\n")
-    print(f"\nLoss with the parameters in memory {expected:.6f}, as loaded {value:.6f}:", end=" ")
-    print(f"the difference is {abs(expected - value):.1e}.")
+    model = call_with_loaded(step, model, state, next(batches), Mesh(mesh.devices[::-1, ::-1], mesh.axis_names))
 
     prompt = hax.named(held_out[: options.seq].astype(np.int32), "pos")
     written = on_mesh(write, COMPUTE)(model, prompt, jax.random.split(sample_key, options.sample))
     print(f"\nThe model writes on after the first {options.seq} bytes of the held-out text:\n")
-    print(bytes(np.asarray(written.array).astype(np.uint8)).decode(errors="replace"))
+    print(bytes(np.asarray(written).astype(np.uint8)).decode(errors="replace"))
+
+
+def train(
+    options: Options,
+    step: Step,
+    held_out_loss: Callable[[Transformer], jax.Array],
+    model: Transformer,
+    state: Any,
+    batches: Batches,
+) -> tuple[Transformer, Any]:
+    """All steps, with a progress bar and the held-out loss now and then."""
+    first = last = float(held_out_loss(model))
+    progress = tqdm(range(1, options.steps + 1), desc="training", unit="step", dynamic_ncols=True, mininterval=1)
+    for number in progress:
+        model, state, value = step(model, state, *next(batches))
+        progress.set_postfix(loss=f"{float(value):.3f}", held_out=f"{last:.3f}", refresh=False)
+        if number % options.eval_every == 0 or number == options.steps:
+            last = float(held_out_loss(model))
+            progress.write(f"step {number}: held-out loss {last:.3f} nats per byte", file=sys.stdout)
+    print(f"\nHeld-out loss: {first:.3f} -> {last:.3f} nats per byte\n")
+    return model, state
+
+
+def call_with_loaded(step: Step, model: Transformer, state: Any, batch: Batch, other_mesh: Mesh) -> Transformer:
+    """Save the parameters, load them on another mesh, and take the same step with both; returns the next model."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(model, Path(folder) / "model.safetensors")
+        loaded = load(model, Path(folder) / "model.safetensors", other_mesh)
+    print("\nSaved, and loaded on the same devices in reversed order. The same step, called with what was loaded:\n")
+    model, state, expected = step(model, state, *batch)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        _, _, value = step(loaded, state, *batch)
+    print(*(f"{warning.category.__name__}: {warning.message}" for warning in caught), sep="\n")
+    print(f"\nLoss with the parameters in memory: {expected:.6f}. As loaded: {value:.6f}.", end=" ")
+    print(f"Difference: {abs(expected - value):.1e}.")
+    return model
 
 
 def use_cpu_devices() -> None:
