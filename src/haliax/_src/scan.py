@@ -33,7 +33,7 @@ Remat = bool | str | ScanCheckpointPolicy
 IsScanned = bool | Callable[[Any], bool]
 
 
-class ScanFn(Protocol[Carry, Args, Y]):
+class ScanFn(Protocol[Carry, Args, Y]):  # pyright: ignore[reportInvalidTypeVarUse]  (Y is invariant elsewhere)
     """A loop: from an initial carry and inputs to the last carry and stacked outputs."""
 
     def __call__(self, carry: Carry, *args: Args.args, **kwargs: Args.kwargs) -> tuple[Carry, Y]:
