@@ -21,6 +21,7 @@ from haliax._src.dot import dot
 from haliax._src.errors import bad_value, format_shape
 from haliax._src.families import apply_aligned
 from haliax._src.named_array import NamedArray
+from haliax._src.rearrange import rearrange
 from haliax._src.util import ensure_tuple
 from haliax.nn.normalization import softmax
 from haliax.types import DTypeLike, PrecisionLike
@@ -136,7 +137,8 @@ def causal_mask(QPos: Axis, KPos: Axis, q_start: Position = 0, k_start: Position
     Returns:
         A boolean array with the axes `QPos` and `KPos`, and in front of them those of the starts.
     """
-    return _outer(jnp.greater_equal, _positions(QPos, q_start), _positions(KPos, k_start))
+    mask = _outer(jnp.greater_equal, _positions(QPos, q_start), _positions(KPos, k_start))
+    return rearrange(mask, (..., QPos, KPos))
 
 
 def prefix_lm_mask(
@@ -159,7 +161,7 @@ def prefix_lm_mask(
     """
     causal = causal_mask(QSeqLen, KSeqLen, q_start, k_start)
     in_prefix = _outer(jnp.greater, as_named("prefix_lm_mask", prefix_len), _positions(KSeqLen, k_start))
-    return _outer(jnp.logical_or, in_prefix, causal)
+    return rearrange(_outer(jnp.logical_or, in_prefix, causal), (..., QSeqLen, KSeqLen))
 
 
 def forgetful_causal_mask(

@@ -102,16 +102,17 @@ def cross_entropy_loss_and_log_normalizers(
     op = "cross_entropy_loss"
     dims = require_named(op, pred_y).require_axes(op, Label)
     names = [pred_y.axis_names[d] for d in dims]
-    found = [name for name in names if name in require_named(op, target_y).axis_names]
     log_normalizers: Any = logsumexp(pred_y, names)
-    if len(found) == len(names):
-        target_y.require_axes(op, Label)
-        log_likelihood = dot(pred_y, target_y, axis=names)
-    else:
-        if found or len(names) > 1 or not jnp.issubdtype(target_y.array.dtype, jnp.integer):
-            raise _no_targets(op, names, target_y)
-        log_likelihood = _at_label(pred_y, names[0], target_y)
-    return log_normalizers - log_likelihood, log_normalizers
+    return log_normalizers - _log_likelihood(op, pred_y, names, require_named(op, target_y)), log_normalizers
+
+
+def _log_likelihood(op: str, logits: NamedArrayBase, Label: list[str], targets: NamedArrayBase) -> Any:
+    """The expectation of the logits under the targets."""
+    if set(Label) <= set(targets.axis_names):
+        return dot(logits, targets, axis=Label)
+    if len(Label) == 1 and jnp.issubdtype(targets.array.dtype, jnp.integer):
+        return _at_label(logits, Label[0], targets)
+    raise _no_targets(op, Label, targets)
 
 
 def _at_label(logits: NamedArrayBase, Label: str, labels: NamedArrayBase) -> Any:
