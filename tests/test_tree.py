@@ -41,7 +41,7 @@ def test_map_over_several_trees():
 
 
 def test_map_refuses_other_structures():
-    with pytest.raises(ValueError, match="length|arity"):
+    with pytest.raises(ValueError, match=r"length|arity"):
         tree_util.tree_map(lambda a, b: a, [NAMED, 3], [NAMED, 4, 5])
 
 

@@ -358,7 +358,7 @@ ERRORS = {
     "no axis": (
         lambda: hax.vmap(lambda z: z, (3,))(XS),
         TypeError,
-        "vmap: axis is a int; expected one Axis or name.",
+        "vmap: axis is an int; expected one Axis or name.",
     ),
 }
 
