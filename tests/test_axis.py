@@ -160,12 +160,12 @@ ANY_FORM = "expected an Axis, a name, a sequence of those, or a mapping from nam
 
 NOT_AXES = [
     (None, "the argument that names axes is a NoneType; " + ANY_FORM),
-    (5, "the argument that names axes is a int; " + ANY_FORM),
+    (5, "the argument that names axes is an int; " + ANY_FORM),
     ({"a"}, "the argument that names axes is a set; " + ANY_FORM),
-    ((A, 5), "entry 1 of the axes is a int; expected an Axis or a name."),
+    ((A, 5), "entry 1 of the axes is an int; expected an Axis or a name."),
     ([None], "entry 0 of the axes is a NoneType; expected an Axis or a name."),
     (((A,), B), "entry 0 of the axes is a tuple; expected an Axis or a name."),
-    ({5: 2}, "a key of the axes is a int; expected a name."),
+    ({5: 2}, "a key of the axes is an int; expected a name."),
 ]
 """What names no axes, and what every function says about it after its own name."""
 
@@ -268,7 +268,7 @@ TYPE_ERRORS = [
     (replace_axis, [(A, B), {"a": 2}, "c"], "old is a dict; expected an Axis or a name."),
     (replace_axis, [(A, B), None, "c"], "old is a NoneType; expected an Axis or a name."),
     (replace_axis, [(A, B), "a", None], f"the argument that names axes is a NoneType; {ANY_FORM}"),
-    (replace_axis, [5, "a", "c"], f"the argument that names axes is a int; {ANY_FORM}"),
+    (replace_axis, [5, "a", "c"], f"the argument that names axes is an int; {ANY_FORM}"),
     (is_axis_compatible, [A, None], "ax2 is a NoneType; expected an Axis or a name."),
     (is_axis_compatible, [(A,), "a"], "ax1 is a tuple; expected an Axis or a name."),
 ]

@@ -169,10 +169,10 @@ ERRORS = [
     (ValueError, ("a", ..., "b", A), "axis 'a' occurs more than once in (a, b, a)."),
     (ValueError, (..., Axis("a", 9)), "axis 'a' has size 9; expected 2."),
     (TypeError, "abcd", "the order is a str; " + NOT_AN_ORDER),
-    (TypeError, ..., "the order is a ellipsis; " + NOT_AN_ORDER),
-    (TypeError, A, "the order is a Axis; " + NOT_AN_ORDER),
+    (TypeError, ..., "the order is an ellipsis; " + NOT_AN_ORDER),
+    (TypeError, A, "the order is an Axis; " + NOT_AN_ORDER),
     (TypeError, {"a": 2}, "the order is a dict; " + NOT_AN_ORDER),
-    (TypeError, (..., 5), "entry 1 of the order is a int; expected an Axis, a name or `...`."),
+    (TypeError, (..., 5), "entry 1 of the order is an int; expected an Axis, a name or `...`."),
     (TypeError, (None, ...), "entry 0 of the order is a NoneType; expected an Axis, a name or `...`."),
 ]
 
@@ -190,7 +190,7 @@ def test_errors(kind, partial, message):
         (ValueError, (A, A), "axis 'a' occurs more than once in (a, a)."),
         (ValueError, (A, Axis("a", 9)), "axis 'a' has size 9; expected 2."),
         (ValueError, (B, C), "no axis 'a'; the axes are b=3, c=4."),
-        (TypeError, (A, 5), "entry 1 of the axes is a int; expected an Axis or a name."),
+        (TypeError, (A, 5), "entry 1 of the axes is an int; expected an Axis or a name."),
     ],
     ids=str,
 )

@@ -98,7 +98,7 @@ ERRORS = [
     (TypeError, lambda: ds("a", 2), "dslice: start is a str; " + INTEGERS),
     (TypeError, lambda: ds(None, 2), "dslice: start is a NoneType; " + INTEGERS),
     (TypeError, lambda: ds(1.5, 2), "dslice: start is a float; " + INTEGERS),
-    (TypeError, lambda: ds(Axis("a", 2), 2), "dslice: start is a Axis; " + INTEGERS),
+    (TypeError, lambda: ds(Axis("a", 2), 2), "dslice: start is an Axis; " + INTEGERS),
     (TypeError, lambda: ds(jnp.ones(()), 2), "dslice: start has dtype float32; expected integers."),
     (TypeError, lambda: ds(np.array([True]), 2), "dslice: start has dtype bool; expected integers."),
     (TypeError, lambda: dblock(1.5, 2), "dslice: idx is a float; " + INTEGERS),

@@ -245,7 +245,7 @@ ERRORS = [
     ),
     (lambda: X["W", 0, "W", 1], ValueError, "index: axis 'W' occurs more than once in (W, W)."),
     (lambda: X["W"], TypeError, f"index: the index is a str; {PAIRS}"),
-    (lambda: X[0], TypeError, f"index: the index is a int; {PAIRS}"),
+    (lambda: X[0], TypeError, f"index: the index is an int; {PAIRS}"),
     (
         lambda: X["W", 0, "D"],
         ValueError,

@@ -313,7 +313,7 @@ ERRORS = [
     (
         lambda: hax.pad(X, 1),
         TypeError,
-        "pad: pad_width is a int; expected a mapping from axes to numbers before and after.",
+        "pad: pad_width is an int; expected a mapping from axes to numbers before and after.",
     ),
     (
         lambda: hax.pad_left(X, "W", Axis("W", 2)),
@@ -352,7 +352,7 @@ ERRORS = [
     (
         lambda: top_k(jnp.ones(2), "a", 1),
         TypeError,
-        "top_k: the array is a ArrayImpl; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+        "top_k: the array is an ArrayImpl; expected a NamedArray. Name its axes with haliax.named(array, axes).",
     ),
 ]
 

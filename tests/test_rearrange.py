@@ -80,7 +80,7 @@ def test_errors(order, message):
     ("call", "message"),
     [
         (lambda: X.rearrange({"D": 4}), "the order is a dict; expected a sequence of axes, names and `...`."),
-        (lambda: X.rearrange((0, ...)), "entry 0 of the order is a int; expected an Axis, a name or `...`."),
+        (lambda: X.rearrange((0, ...)), "entry 0 of the order is an int; expected an Axis, a name or `...`."),
         (
             lambda: hax.rearrange(np.ones(2), ("a",)),
             "the array is a ndarray; expected a NamedArray. Name its axes with haliax.named(array, axes).",

@@ -322,7 +322,7 @@ ERRORS = [
     (
         lambda: hax.sum(x23, 0),
         TypeError,
-        "sum: the argument that names axes is a int; expected an Axis, a name, or a sequence or mapping of them.",
+        "sum: the argument that names axes is an int; expected an Axis, a name, or a sequence or mapping of them.",
     ),
     (
         lambda: hax.sum(x23, where=hax.ones(hax.Axis("b", 4)) > 0),
@@ -332,7 +332,7 @@ ERRORS = [
     (
         lambda: hax.sum(x23, where=jnp.ones(3) > 0),
         TypeError,
-        "sum: where is a ArrayImpl; expected a NamedArray. Name its axes with haliax.named(mask, axes).",
+        "sum: where is an ArrayImpl; expected a NamedArray. Name its axes with haliax.named(mask, axes).",
     ),
     (
         lambda: hax.sum(jnp.ones(3), where=hax.ones(B) > 0),

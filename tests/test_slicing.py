@@ -143,7 +143,7 @@ def test_errors(call, message):
 def test_a_mapping_of_starts_needs_one_of_lengths():
     with pytest.raises(TypeError) as error:
         X.slice({"D": 0}, 2)
-    assert str(error.value) == "slice: the length is a int; expected a mapping, as the start is one."
+    assert str(error.value) == "slice: the length is an int; expected a mapping, as the start is one."
 
 
 def test_a_static_slice_is_a_slice():

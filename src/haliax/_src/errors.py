@@ -51,7 +51,9 @@ def duplicate_axes(op: str, names: Iterable[str], remedy: str = "") -> ValueErro
 
 def wrong_type(op: str, argument: str, value: object, expected: str, remedy: str = "") -> TypeError:
     """An argument has a type that the operation can not use; only the type is shown, never the value."""
-    return TypeError(problem(op, f"{argument} is a {type(value).__name__}", f"expected {expected}", remedy))
+    kind = type(value).__name__
+    article = "an" if kind[0] in "aeiouAEIO" else "a"
+    return TypeError(problem(op, f"{argument} is {article} {kind}", f"expected {expected}", remedy))
 
 
 def wrong_dtype(op: str, argument: str, dtype: object, expected: str, remedy: str = "") -> TypeError:
