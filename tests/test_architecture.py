@@ -13,13 +13,13 @@ SRC = ROOT / "src"
 ORDER = """
     __about__ _src
     types field testing
-    _src.util _src.jax_compat _src.errors _src.jax_helpers
+    _src.util _src.callables _src.jax_compat _src.errors _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources
     _src.array_base _src.repr _src.array_protocols _src.annotations _src.broadcasting
     _src.describe _src.families _src.wrapping _src.operators _src.elementwise _src.reductions _src.quantiles _src.axiswise
     _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices _src.padding _src.sets _src.bits
-    _src.index_items _src.windows _src.indexing _src.at _src.slicing
+    _src.index_items _src.windows _src.at_index _src.indexing _src.at _src.slicing
     _src.dot _src.einsum
     _src.named_array _src.creation core wrap
     haxtyping ops random fft poly specialized_fns ref

@@ -19,6 +19,7 @@ from jax.tree_util import tree_flatten, treedef_tuple
 
 from haliax._src import jax_compat
 from haliax._src.aot import Lowered
+from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import problem, wrong_type
 from haliax._src.jax_compat import ArrayImpl
 from haliax._src.jit_options import JitOptions, check_donated_names, check_options, donated_leaves
@@ -38,7 +39,6 @@ from haliax._src.signature import (
     ABSTRACT,
     TRACED,
     call_paths,
-    callable_as_pytree,
     named_paths,
     split_leaves,
     unhashable_static,
@@ -422,7 +422,8 @@ def fsdp(*args: Any, **kwargs: Any) -> Any:
         fn, args = args[0], args[1:]
     names = ("parameter_mapping", "compute_mapping")
     if len(args) > len(names):
-        raise TypeError(problem("fsdp", f"{len(args)} mappings were given", "expected parameter_mapping and compute_mapping"))
+        given = f"{len(args)} mappings were given"
+        raise TypeError(problem("fsdp", given, "expected parameter_mapping and compute_mapping"))
     given = dict(zip(names, args, strict=False))
     parameters = kwargs.pop("parameter_mapping", given.get("parameter_mapping"))
     compute = kwargs.pop("compute_mapping", given.get("compute_mapping"))

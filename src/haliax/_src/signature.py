@@ -6,15 +6,13 @@ a report needs them.
 
 from __future__ import annotations
 
-import functools
 import inspect
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import GetAttrKey, keystr, register_pytree_with_keys_class
+from jax.tree_util import keystr
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import problem
@@ -72,33 +70,6 @@ def merge_leaves(arrays: Sequence[Any], statics: Sequence[tuple[int, Any]]) -> l
     for position, leaf in statics:
         leaves.insert(position, leaf)
     return leaves
-
-
-@register_pytree_with_keys_class
-class _Partial:
-    """A partial application as a pytree: what is bound, and the arrays in the function itself, are its children."""
-
-    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]):
-        self.fn, self.args, self.kwargs = fn, args, kwargs
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.fn(*self.args, *args, **{**self.kwargs, **kwargs})
-
-    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[GetAttrKey, Any], ...], None]:
-        return tuple((GetAttrKey(name), getattr(self, name)) for name in ("fn", "args", "kwargs")), None
-
-    @classmethod
-    def tree_unflatten(cls, aux: None, children: tuple[Any, ...]) -> _Partial:
-        return cls(*children)
-
-
-def callable_as_pytree(fn: Callable[..., Any]) -> Any:
-    """A callable as a pytree, so that the arrays it holds can be traced: partials and methods are made into one."""
-    if isinstance(fn, functools.partial):
-        return _Partial(callable_as_pytree(fn.func), fn.args, fn.keywords)
-    if isinstance(fn, types.MethodType):
-        return _Partial(callable_as_pytree(fn.__func__), (fn.__self__,), {})
-    return fn
 
 
 # names for people ---------------------------------------------------------------------------------------------------

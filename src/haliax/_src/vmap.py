@@ -14,6 +14,7 @@ import jax
 from haliax._src.along import Rule, along, with_axis
 from haliax._src.array_base import selectors
 from haliax._src.axis import AxisSelection, AxisSelector
+from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import problem
 from haliax._src.jax_helpers import Static, is_jax_array_like
 from haliax._src.tree import is_named_array, tree_leaves
@@ -75,7 +76,7 @@ def vmap(
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         names, values = tuple(bound.arguments), tuple(bound.arguments.values())
-        target = _as_pytree(fn)
+        target = callable_as_pytree(fn)
 
         def call(target: Callable[..., Any], *values: Any) -> Any:
             given = inspect.BoundArguments(signature, dict(zip(names, values, strict=True)))  # pyright: ignore[reportArgumentType]
@@ -124,22 +125,6 @@ def _signature(fn: Callable[..., Any]) -> Signature:
         return inspect.signature(fn)
     except (TypeError, ValueError):
         return inspect.signature(lambda *args, **kwargs: None)
-
-
-class _Partial(eqx.Module):
-    """A partial of which all parts are leaves, the function too if that is a module."""
-
-    func: Callable[..., Any]
-    args: tuple[Any, ...]
-    keywords: dict[str, Any]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.func(*self.args, *args, **{**self.keywords, **kwargs})
-
-
-def _as_pytree(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` such that its arrays are leaves; modules and their methods are pytrees already."""
-    return _Partial(_as_pytree(fn.func), fn.args, fn.keywords) if isinstance(fn, functools.partial) else fn
 
 
 def _leaf_rules(kind: Any, value: Any, rules: Rules, default: Rules) -> Iterator[Rule]:

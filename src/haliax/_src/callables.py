@@ -1,0 +1,30 @@
+"""Callables as pytrees, so that transformations see the arrays that a function holds."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+
+
+class _Partial(eqx.Module):
+    """A partial of which all parts are children, the function too if that is a pytree."""
+
+    func: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*self.args, *args, **{**self.keywords, **kwargs})
+
+
+def callable_as_pytree(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` such that its arrays are leaves: a module is a pytree already, partials and bound methods become one."""
+    if isinstance(fn, functools.partial):
+        return _Partial(callable_as_pytree(fn.func), fn.args, fn.keywords)
+    if isinstance(fn, types.MethodType):
+        return _Partial(callable_as_pytree(fn.__func__), (fn.__self__,), {})
+    return fn
