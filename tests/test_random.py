@@ -190,7 +190,7 @@ A = named("d", [1, 2, 3, 4])
             "categorical: axis 'c' has size 1; expected 3. The result has the size of the logits.",
         ),
         (lambda k: R.categorical(k, np.ones(3), "d"), TypeError, "categorical: the array is a ndarray"),
-        (lambda k: R.choice(k, B, 4, "d"), TypeError, "choice: the array is a int"),
+        (lambda k: R.choice(k, B, 4, "d"), TypeError, "choice: the array is an int"),
         (
             lambda k: R.choice(k, B, LOGITS, "d"),
             ValueError,
