@@ -17,7 +17,8 @@ ORDER = """
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources
     _src.array_base _src.repr _src.array_protocols _src.annotations _src.broadcasting
-    _src.describe _src.families _src.wrapping _src.operators _src.elementwise _src.reductions _src.quantiles _src.axiswise
+    _src.describe _src.families _src.wrapping _src.operators
+    _src.elementwise _src.reductions _src.quantiles _src.axiswise
     _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices _src.padding _src.sets _src.bits
     _src.index_items _src.windows _src.at_index _src.indexing _src.at _src.slicing
     _src.dot _src.einsum
@@ -27,7 +28,8 @@ ORDER = """
     _src.distributed jax_utils
     _src.sharding
     _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
-    _src.forced_host_shim _src.mesh_mismatch _src.jit_options _src.signature _src.program _src.aot _src.named_jit _src.explain _src.shard_map partitioning
+    _src.forced_host_shim _src.mesh_mismatch _src.jit_options _src.signature _src.program _src.aot _src.named_jit
+    _src.explain _src.shard_map partitioning
     _src.state_dict state_dict debug
     _src.dot_general _src.fp8
     nn.activations nn.mup nn.normalization nn.dropout nn.pool nn.conv nn.loss nn.attention

@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 import jax
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from haliax.axis import (
     Axis,

@@ -3,8 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from haliax.axis import Axis, make_axes, rearrange_for_partial_order, replace_missing_with_ellipsis
 

@@ -3,8 +3,7 @@
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from haliax.axis import (
     Axis,

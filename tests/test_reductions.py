@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 import haliax as hax
 from strategies import FLOATS, INTEGERS, assert_same, named_arrays, sub_arrays, values

@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import haliax as hax
 from haliax._src.checkpointing import find_closest_divisible_int_to_sqrt
@@ -58,9 +57,7 @@ with_options = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_scan(options, axis):
     x, init = random(L, X), random(X, seed=1)
     carry, ys = hax.scan(step, axis, **options)(init, x)
-    expected_carry, expected_ys = jax.lax.scan(
-        raw_step, init.array, x.array, reverse=options.get("reverse", False)
-    )
+    expected_carry, expected_ys = jax.lax.scan(raw_step, init.array, x.array, reverse=options.get("reverse", False))
     close(carry.array, expected_carry)
     close(ys.array, expected_ys)
     assert (carry.axes, ys.axes) == ((X,), (L, X))

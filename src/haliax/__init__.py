@@ -1,256 +1,272 @@
 """Named tensors for legible, scalable deep learning in JAX."""
 
-from haliax import axis as axis
-from haliax import core as core
-from haliax import hof as hof
-from haliax import jax_utils as jax_utils
-from haliax import nn as nn
-from haliax import partitioning as partitioning
-from haliax import quantization as quantization
-from haliax import random as random
-from haliax import tree as tree
-from haliax import tree_util as tree_util
-from haliax import util as util
-from haliax import wrap as wrap
-from haliax._src.array_base import are_shape_checks_enabled as are_shape_checks_enabled
-from haliax._src.array_base import enable_shape_checks as enable_shape_checks
-from haliax._src.axis import Axis as Axis
-from haliax._src.axis import AxisSelection as AxisSelection
-from haliax._src.axis import AxisSelector as AxisSelector
-from haliax._src.axis import AxisSpec as AxisSpec
-from haliax._src.axis import axis_name as axis_name
-from haliax._src.axis import axis_size as axis_size
-from haliax._src.axis import axis_spec_to_tuple as axis_spec_to_tuple
-from haliax._src.axis import make_axes as make_axes
-from haliax._src.axis import to_jax_shape as to_jax_shape
-from haliax._src.axis_sets import concat_axes as concat_axes
-from haliax._src.axis_sets import concat_axis_specs as concat_axis_specs
-from haliax._src.axis_sets import eliminate_axes as eliminate_axes
-from haliax._src.axis_sets import replace_axis as replace_axis
-from haliax._src.axis_sets import resolve_axis as resolve_axis
-from haliax._src.axis_sets import selects_axis as selects_axis
-from haliax._src.axiswise import argsort as argsort
-from haliax._src.axiswise import cumprod as cumprod
-from haliax._src.axiswise import cumsum as cumsum
-from haliax._src.axiswise import diff as diff
-from haliax._src.axiswise import flip as flip
-from haliax._src.axiswise import nancumprod as nancumprod
-from haliax._src.axiswise import nancumsum as nancumsum
-from haliax._src.axiswise import sort as sort
-from haliax._src.bits import packbits as packbits
-from haliax._src.bits import unpackbits as unpackbits
-from haliax._src.broadcasting import broadcast_arrays as broadcast_arrays
-from haliax._src.broadcasting import broadcast_axis as broadcast_axis
-from haliax._src.broadcasting import broadcast_to as broadcast_to
+from haliax import (
+    axis as axis,
+    core as core,
+    hof as hof,
+    jax_utils as jax_utils,
+    nn as nn,
+    partitioning as partitioning,
+    quantization as quantization,
+    random as random,
+    tree as tree,
+    tree_util as tree_util,
+    util as util,
+    wrap as wrap,
+)
+from haliax._src.array_base import (
+    are_shape_checks_enabled as are_shape_checks_enabled,
+    enable_shape_checks as enable_shape_checks,
+)
+from haliax._src.axis import (
+    Axis as Axis,
+    AxisSelection as AxisSelection,
+    AxisSelector as AxisSelector,
+    AxisSpec as AxisSpec,
+    axis_name as axis_name,
+    axis_size as axis_size,
+    axis_spec_to_tuple as axis_spec_to_tuple,
+    make_axes as make_axes,
+    to_jax_shape as to_jax_shape,
+)
+from haliax._src.axis_sets import (
+    concat_axes as concat_axes,
+    concat_axis_specs as concat_axis_specs,
+    eliminate_axes as eliminate_axes,
+    replace_axis as replace_axis,
+    resolve_axis as resolve_axis,
+    selects_axis as selects_axis,
+)
+from haliax._src.axiswise import (
+    argsort as argsort,
+    cumprod as cumprod,
+    cumsum as cumsum,
+    diff as diff,
+    flip as flip,
+    nancumprod as nancumprod,
+    nancumsum as nancumsum,
+    sort as sort,
+)
+from haliax._src.bits import packbits as packbits, unpackbits as unpackbits
+from haliax._src.broadcasting import (
+    broadcast_arrays as broadcast_arrays,
+    broadcast_axis as broadcast_axis,
+    broadcast_to as broadcast_to,
+)
 from haliax._src.checkpointing import ScanCheckpointPolicy as ScanCheckpointPolicy
-from haliax._src.comparison import allclose as allclose
-from haliax._src.comparison import array_equal as array_equal
-from haliax._src.comparison import array_equiv as array_equiv
-from haliax._src.comparison import isclose as isclose
-from haliax._src.creation import arange as arange
-from haliax._src.creation import concatenate as concatenate
-from haliax._src.creation import full as full
-from haliax._src.creation import full_like as full_like
-from haliax._src.creation import geomspace as geomspace
-from haliax._src.creation import linspace as linspace
-from haliax._src.creation import logspace as logspace
-from haliax._src.creation import named as named
-from haliax._src.creation import ones as ones
-from haliax._src.creation import ones_like as ones_like
-from haliax._src.creation import repeat as repeat
-from haliax._src.creation import stack as stack
-from haliax._src.creation import tile as tile
-from haliax._src.creation import zeros as zeros
-from haliax._src.creation import zeros_like as zeros_like
+from haliax._src.comparison import (
+    allclose as allclose,
+    array_equal as array_equal,
+    array_equiv as array_equiv,
+    isclose as isclose,
+)
+from haliax._src.creation import (
+    arange as arange,
+    concatenate as concatenate,
+    full as full,
+    full_like as full_like,
+    geomspace as geomspace,
+    linspace as linspace,
+    logspace as logspace,
+    named as named,
+    ones as ones,
+    ones_like as ones_like,
+    repeat as repeat,
+    stack as stack,
+    tile as tile,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
 from haliax._src.dot import dot as dot
-from haliax._src.dslice import dblock as dblock
-from haliax._src.dslice import ds as ds
-from haliax._src.dslice import dslice as dslice
-from haliax._src.elementwise import abs as abs
-from haliax._src.elementwise import absolute as absolute
-from haliax._src.elementwise import add as add
-from haliax._src.elementwise import angle as angle
-from haliax._src.elementwise import arccos as arccos
-from haliax._src.elementwise import arccosh as arccosh
-from haliax._src.elementwise import arcsin as arcsin
-from haliax._src.elementwise import arcsinh as arcsinh
-from haliax._src.elementwise import arctan as arctan
-from haliax._src.elementwise import arctan2 as arctan2
-from haliax._src.elementwise import arctanh as arctanh
-from haliax._src.elementwise import around as around
-from haliax._src.elementwise import bitwise_and as bitwise_and
-from haliax._src.elementwise import bitwise_count as bitwise_count
-from haliax._src.elementwise import bitwise_invert as bitwise_invert
-from haliax._src.elementwise import bitwise_left_shift as bitwise_left_shift
-from haliax._src.elementwise import bitwise_not as bitwise_not
-from haliax._src.elementwise import bitwise_or as bitwise_or
-from haliax._src.elementwise import bitwise_right_shift as bitwise_right_shift
-from haliax._src.elementwise import bitwise_xor as bitwise_xor
-from haliax._src.elementwise import cbrt as cbrt
-from haliax._src.elementwise import ceil as ceil
-from haliax._src.elementwise import conj as conj
-from haliax._src.elementwise import conjugate as conjugate
-from haliax._src.elementwise import copy as copy
-from haliax._src.elementwise import copysign as copysign
-from haliax._src.elementwise import cos as cos
-from haliax._src.elementwise import cosh as cosh
-from haliax._src.elementwise import deg2rad as deg2rad
-from haliax._src.elementwise import degrees as degrees
-from haliax._src.elementwise import divide as divide
-from haliax._src.elementwise import divmod as divmod
-from haliax._src.elementwise import equal as equal
-from haliax._src.elementwise import exp as exp
-from haliax._src.elementwise import exp2 as exp2
-from haliax._src.elementwise import expm1 as expm1
-from haliax._src.elementwise import fabs as fabs
-from haliax._src.elementwise import fix as fix
-from haliax._src.elementwise import float_power as float_power
-from haliax._src.elementwise import floor as floor
-from haliax._src.elementwise import floor_divide as floor_divide
-from haliax._src.elementwise import fmax as fmax
-from haliax._src.elementwise import fmin as fmin
-from haliax._src.elementwise import fmod as fmod
-from haliax._src.elementwise import frexp as frexp
-from haliax._src.elementwise import gcd as gcd
-from haliax._src.elementwise import greater as greater
-from haliax._src.elementwise import greater_equal as greater_equal
-from haliax._src.elementwise import heaviside as heaviside
-from haliax._src.elementwise import hypot as hypot
-from haliax._src.elementwise import i0 as i0
-from haliax._src.elementwise import imag as imag
-from haliax._src.elementwise import invert as invert
-from haliax._src.elementwise import iscomplex as iscomplex
-from haliax._src.elementwise import isfinite as isfinite
-from haliax._src.elementwise import isinf as isinf
-from haliax._src.elementwise import isnan as isnan
-from haliax._src.elementwise import isneginf as isneginf
-from haliax._src.elementwise import isposinf as isposinf
-from haliax._src.elementwise import isreal as isreal
-from haliax._src.elementwise import lcm as lcm
-from haliax._src.elementwise import left_shift as left_shift
-from haliax._src.elementwise import less as less
-from haliax._src.elementwise import less_equal as less_equal
-from haliax._src.elementwise import log as log
-from haliax._src.elementwise import log1p as log1p
-from haliax._src.elementwise import log2 as log2
-from haliax._src.elementwise import log10 as log10
-from haliax._src.elementwise import logaddexp as logaddexp
-from haliax._src.elementwise import logaddexp2 as logaddexp2
-from haliax._src.elementwise import logical_and as logical_and
-from haliax._src.elementwise import logical_not as logical_not
-from haliax._src.elementwise import logical_or as logical_or
-from haliax._src.elementwise import logical_xor as logical_xor
-from haliax._src.elementwise import maximum as maximum
-from haliax._src.elementwise import minimum as minimum
-from haliax._src.elementwise import mod as mod
-from haliax._src.elementwise import modf as modf
-from haliax._src.elementwise import multiply as multiply
-from haliax._src.elementwise import nan_to_num as nan_to_num
-from haliax._src.elementwise import ndim as ndim
-from haliax._src.elementwise import negative as negative
-from haliax._src.elementwise import nextafter as nextafter
-from haliax._src.elementwise import not_equal as not_equal
-from haliax._src.elementwise import positive as positive
-from haliax._src.elementwise import power as power
-from haliax._src.elementwise import rad2deg as rad2deg
-from haliax._src.elementwise import radians as radians
-from haliax._src.elementwise import real as real
-from haliax._src.elementwise import reciprocal as reciprocal
-from haliax._src.elementwise import remainder as remainder
-from haliax._src.elementwise import right_shift as right_shift
-from haliax._src.elementwise import rint as rint
-from haliax._src.elementwise import round as round
-from haliax._src.elementwise import rsqrt as rsqrt
-from haliax._src.elementwise import sign as sign
-from haliax._src.elementwise import signbit as signbit
-from haliax._src.elementwise import sin as sin
-from haliax._src.elementwise import sinc as sinc
-from haliax._src.elementwise import sinh as sinh
-from haliax._src.elementwise import sqrt as sqrt
-from haliax._src.elementwise import square as square
-from haliax._src.elementwise import subtract as subtract
-from haliax._src.elementwise import tan as tan
-from haliax._src.elementwise import tanh as tanh
-from haliax._src.elementwise import true_divide as true_divide
-from haliax._src.elementwise import trunc as trunc
-from haliax._src.indexing import index as index
-from haliax._src.indexing import take as take
+from haliax._src.dslice import dblock as dblock, ds as ds, dslice as dslice
+from haliax._src.elementwise import (
+    abs as abs,
+    absolute as absolute,
+    add as add,
+    angle as angle,
+    arccos as arccos,
+    arccosh as arccosh,
+    arcsin as arcsin,
+    arcsinh as arcsinh,
+    arctan as arctan,
+    arctan2 as arctan2,
+    arctanh as arctanh,
+    around as around,
+    bitwise_and as bitwise_and,
+    bitwise_count as bitwise_count,
+    bitwise_invert as bitwise_invert,
+    bitwise_left_shift as bitwise_left_shift,
+    bitwise_not as bitwise_not,
+    bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift,
+    bitwise_xor as bitwise_xor,
+    cbrt as cbrt,
+    ceil as ceil,
+    conj as conj,
+    conjugate as conjugate,
+    copy as copy,
+    copysign as copysign,
+    cos as cos,
+    cosh as cosh,
+    deg2rad as deg2rad,
+    degrees as degrees,
+    divide as divide,
+    divmod as divmod,
+    equal as equal,
+    exp as exp,
+    exp2 as exp2,
+    expm1 as expm1,
+    fabs as fabs,
+    fix as fix,
+    float_power as float_power,
+    floor as floor,
+    floor_divide as floor_divide,
+    fmax as fmax,
+    fmin as fmin,
+    fmod as fmod,
+    frexp as frexp,
+    gcd as gcd,
+    greater as greater,
+    greater_equal as greater_equal,
+    heaviside as heaviside,
+    hypot as hypot,
+    i0 as i0,
+    imag as imag,
+    invert as invert,
+    iscomplex as iscomplex,
+    isfinite as isfinite,
+    isinf as isinf,
+    isnan as isnan,
+    isneginf as isneginf,
+    isposinf as isposinf,
+    isreal as isreal,
+    lcm as lcm,
+    left_shift as left_shift,
+    less as less,
+    less_equal as less_equal,
+    log as log,
+    log1p as log1p,
+    log2 as log2,
+    log10 as log10,
+    logaddexp as logaddexp,
+    logaddexp2 as logaddexp2,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    maximum as maximum,
+    minimum as minimum,
+    mod as mod,
+    modf as modf,
+    multiply as multiply,
+    nan_to_num as nan_to_num,
+    ndim as ndim,
+    negative as negative,
+    nextafter as nextafter,
+    not_equal as not_equal,
+    positive as positive,
+    power as power,
+    rad2deg as rad2deg,
+    radians as radians,
+    real as real,
+    reciprocal as reciprocal,
+    remainder as remainder,
+    right_shift as right_shift,
+    rint as rint,
+    round as round,
+    rsqrt as rsqrt,
+    sign as sign,
+    signbit as signbit,
+    sin as sin,
+    sinc as sinc,
+    sinh as sinh,
+    sqrt as sqrt,
+    square as square,
+    subtract as subtract,
+    tan as tan,
+    tanh as tanh,
+    true_divide as true_divide,
+    trunc as trunc,
+)
+from haliax._src.indexing import index as index, take as take
 from haliax._src.jax_helpers import tree_checkpoint_name as tree_checkpoint_name
-from haliax._src.matrices import trace as trace
-from haliax._src.matrices import tril as tril
-from haliax._src.matrices import triu as triu
+from haliax._src.matrices import trace as trace, tril as tril, triu as triu
 from haliax._src.named_array import NamedArray as NamedArray
-from haliax._src.named_jit import fsdp as fsdp
-from haliax._src.named_jit import named_jit as named_jit
-from haliax._src.padding import pad as pad
-from haliax._src.padding import pad_left as pad_left
-from haliax._src.quantiles import median as median
-from haliax._src.quantiles import nanmedian as nanmedian
-from haliax._src.quantiles import nanpercentile as nanpercentile
-from haliax._src.quantiles import nanquantile as nanquantile
-from haliax._src.quantiles import percentile as percentile
-from haliax._src.quantiles import quantile as quantile
+from haliax._src.named_jit import fsdp as fsdp, named_jit as named_jit
+from haliax._src.padding import pad as pad, pad_left as pad_left
+from haliax._src.quantiles import (
+    median as median,
+    nanmedian as nanmedian,
+    nanpercentile as nanpercentile,
+    nanquantile as nanquantile,
+    percentile as percentile,
+    quantile as quantile,
+)
 from haliax._src.rearrange import rearrange as rearrange
-from haliax._src.reductions import all as all
-from haliax._src.reductions import amax as amax
-from haliax._src.reductions import amin as amin
-from haliax._src.reductions import any as any
-from haliax._src.reductions import argmax as argmax
-from haliax._src.reductions import argmin as argmin
-from haliax._src.reductions import count_nonzero as count_nonzero
-from haliax._src.reductions import max as max
-from haliax._src.reductions import mean as mean
-from haliax._src.reductions import min as min
-from haliax._src.reductions import nanargmax as nanargmax
-from haliax._src.reductions import nanargmin as nanargmin
-from haliax._src.reductions import nanmax as nanmax
-from haliax._src.reductions import nanmean as nanmean
-from haliax._src.reductions import nanmin as nanmin
-from haliax._src.reductions import nanprod as nanprod
-from haliax._src.reductions import nanstd as nanstd
-from haliax._src.reductions import nansum as nansum
-from haliax._src.reductions import nanvar as nanvar
-from haliax._src.reductions import prod as prod
-from haliax._src.reductions import product as product
-from haliax._src.reductions import ptp as ptp
-from haliax._src.reductions import std as std
-from haliax._src.reductions import sum as sum
-from haliax._src.reductions import var as var
-from haliax._src.reshape import flatten as flatten
-from haliax._src.reshape import flatten_axes as flatten_axes
-from haliax._src.reshape import ravel as ravel
-from haliax._src.reshape import rename as rename
-from haliax._src.reshape import roll as roll
-from haliax._src.reshape import split as split
-from haliax._src.reshape import unbind as unbind
-from haliax._src.reshape import unflatten_axis as unflatten_axis
+from haliax._src.reductions import (
+    all as all,
+    amax as amax,
+    amin as amin,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+    count_nonzero as count_nonzero,
+    max as max,
+    mean as mean,
+    min as min,
+    nanargmax as nanargmax,
+    nanargmin as nanargmin,
+    nanmax as nanmax,
+    nanmean as nanmean,
+    nanmin as nanmin,
+    nanprod as nanprod,
+    nanstd as nanstd,
+    nansum as nansum,
+    nanvar as nanvar,
+    prod as prod,
+    product as product,
+    ptp as ptp,
+    std as std,
+    sum as sum,
+    var as var,
+)
+from haliax._src.reshape import (
+    flatten as flatten,
+    flatten_axes as flatten_axes,
+    ravel as ravel,
+    rename as rename,
+    roll as roll,
+    split as split,
+    unbind as unbind,
+    unflatten_axis as unflatten_axis,
+)
 from haliax._src.resources import axis_mapping as axis_mapping
-from haliax._src.scan import fold as fold
-from haliax._src.scan import map as map
-from haliax._src.scan import scan as scan
-from haliax._src.selection import clip as clip
-from haliax._src.selection import nonzero as nonzero
-from haliax._src.selection import top_k as top_k
-from haliax._src.selection import where as where
-from haliax._src.sets import bincount as bincount
-from haliax._src.sets import searchsorted as searchsorted
-from haliax._src.sets import unique as unique
-from haliax._src.sets import unique_all as unique_all
-from haliax._src.sets import unique_counts as unique_counts
-from haliax._src.sets import unique_inverse as unique_inverse
-from haliax._src.sets import unique_values as unique_values
-from haliax._src.sharding import auto_sharded as auto_sharded
-from haliax._src.sharding import set_mesh as set_mesh
-from haliax._src.sharding import shard as shard
-from haliax._src.sharding import shard_with_axis_mapping as shard_with_axis_mapping
-from haliax._src.slicing import slice as slice
-from haliax._src.slicing import updated_slice as updated_slice
+from haliax._src.scan import fold as fold, map as map, scan as scan
+from haliax._src.selection import clip as clip, nonzero as nonzero, top_k as top_k, where as where
+from haliax._src.sets import (
+    bincount as bincount,
+    searchsorted as searchsorted,
+    unique as unique,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
+from haliax._src.sharding import (
+    auto_sharded as auto_sharded,
+    set_mesh as set_mesh,
+    shard as shard,
+    shard_with_axis_mapping as shard_with_axis_mapping,
+)
+from haliax._src.slicing import slice as slice, updated_slice as updated_slice
 from haliax._src.tree import is_named_array as is_named_array
 from haliax._src.vmap import vmap as vmap
-from haliax._src.wrapping import ReductionFunction as ReductionFunction
-from haliax._src.wrapping import SimpleReductionFunction as SimpleReductionFunction
-from haliax._src.wrapping import wrap_axiswise_call as wrap_axiswise_call
-from haliax._src.wrapping import wrap_elemwise_binary as wrap_elemwise_binary
-from haliax._src.wrapping import wrap_elemwise_unary as wrap_elemwise_unary
-from haliax._src.wrapping import wrap_reduction_call as wrap_reduction_call
+from haliax._src.wrapping import (
+    ReductionFunction as ReductionFunction,
+    SimpleReductionFunction as SimpleReductionFunction,
+    wrap_axiswise_call as wrap_axiswise_call,
+    wrap_elemwise_binary as wrap_elemwise_binary,
+    wrap_elemwise_unary as wrap_elemwise_unary,
+    wrap_reduction_call as wrap_reduction_call,
+)
 from haliax.field import field as field

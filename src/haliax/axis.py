@@ -1,32 +1,36 @@
 """Axes: their names and sizes, set algebra on them, partial orders, and slices along them."""
 
-from ._src.axis import Ax as Ax
-from ._src.axis import Axis as Axis
-from ._src.axis import AxisSelection as AxisSelection
-from ._src.axis import AxisSelector as AxisSelector
-from ._src.axis import AxisSpec as AxisSpec
-from ._src.axis import PartialAxisSpec as PartialAxisSpec
-from ._src.axis import PartialShapeDict as PartialShapeDict
-from ._src.axis import ShapeDict as ShapeDict
-from ._src.axis import axis_name as axis_name
-from ._src.axis import axis_size as axis_size
-from ._src.axis import axis_spec_to_shape_dict as axis_spec_to_shape_dict
-from ._src.axis import axis_spec_to_tuple as axis_spec_to_tuple
-from ._src.axis import make_axes as make_axes
-from ._src.axis import to_jax_shape as to_jax_shape
-from ._src.axis_order import rearrange_for_partial_order as rearrange_for_partial_order
-from ._src.axis_order import replace_missing_with_ellipsis as replace_missing_with_ellipsis
-from ._src.axis_sets import concat_axes as concat_axes
-from ._src.axis_sets import concat_axis_specs as concat_axis_specs
-from ._src.axis_sets import eliminate_axes as eliminate_axes
-from ._src.axis_sets import intersect_axes as intersect_axes
-from ._src.axis_sets import is_axis_compatible as is_axis_compatible
-from ._src.axis_sets import replace_axis as replace_axis
-from ._src.axis_sets import resolve_axis as resolve_axis
-from ._src.axis_sets import selects_axis as selects_axis
-from ._src.axis_sets import union_axes as union_axes
-from ._src.axis_sets import unsize_axes as unsize_axes
-from ._src.axis_sets import without_axes as without_axes
-from ._src.dslice import dblock as dblock
-from ._src.dslice import ds as ds
-from ._src.dslice import dslice as dslice
+from ._src.axis import (
+    Ax as Ax,
+    Axis as Axis,
+    AxisSelection as AxisSelection,
+    AxisSelector as AxisSelector,
+    AxisSpec as AxisSpec,
+    PartialAxisSpec as PartialAxisSpec,
+    PartialShapeDict as PartialShapeDict,
+    ShapeDict as ShapeDict,
+    axis_name as axis_name,
+    axis_size as axis_size,
+    axis_spec_to_shape_dict as axis_spec_to_shape_dict,
+    axis_spec_to_tuple as axis_spec_to_tuple,
+    make_axes as make_axes,
+    to_jax_shape as to_jax_shape,
+)
+from ._src.axis_order import (
+    rearrange_for_partial_order as rearrange_for_partial_order,
+    replace_missing_with_ellipsis as replace_missing_with_ellipsis,
+)
+from ._src.axis_sets import (
+    concat_axes as concat_axes,
+    concat_axis_specs as concat_axis_specs,
+    eliminate_axes as eliminate_axes,
+    intersect_axes as intersect_axes,
+    is_axis_compatible as is_axis_compatible,
+    replace_axis as replace_axis,
+    resolve_axis as resolve_axis,
+    selects_axis as selects_axis,
+    union_axes as union_axes,
+    unsize_axes as unsize_axes,
+    without_axes as without_axes,
+)
+from ._src.dslice import dblock as dblock, ds as ds, dslice as dslice

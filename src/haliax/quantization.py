@@ -1,4 +1,3 @@
 """Contractions of low precision for layers."""
 
-from haliax._src.dot_general import DefaultDotGeneralOp as DefaultDotGeneralOp
-from haliax._src.dot_general import DotGeneralOp as DotGeneralOp
+from haliax._src.dot_general import DefaultDotGeneralOp as DefaultDotGeneralOp, DotGeneralOp as DotGeneralOp

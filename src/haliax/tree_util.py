@@ -12,12 +12,14 @@ import jax.numpy as jnp
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import AxisSelector, axis_name
 from haliax._src.jax_helpers import maybe_rng_split
-from haliax._src.tree import scan_aware_tree_map as scan_aware_tree_map
-from haliax._src.tree import tree_flatten as tree_flatten
-from haliax._src.tree import tree_leaves as tree_leaves
-from haliax._src.tree import tree_map as tree_map
-from haliax._src.tree import tree_structure as tree_structure
-from haliax._src.tree import tree_unflatten as tree_unflatten
+from haliax._src.tree import (
+    scan_aware_tree_map as scan_aware_tree_map,
+    tree_flatten as tree_flatten,
+    tree_leaves as tree_leaves,
+    tree_map as tree_map,
+    tree_structure as tree_structure,
+    tree_unflatten as tree_unflatten,
+)
 
 
 def hashable_partition(pytree: Any, filter_spec: Any) -> tuple[Any, Hashable]:

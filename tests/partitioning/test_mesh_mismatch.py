@@ -52,19 +52,18 @@ def test_the_warning_is_a_table(mesh):
     with pytest.warns(MeshMismatchWarning) as caught:
         f(params, 2.0)
     (warning,) = caught
-    assert str(warning.message) == "\n".join(
-        [
-            "named_jit(step): 3 of its arrays live on another mesh than the call's (data=4, model=2) and were moved.",
-            "  argument     shape             dtype    from                                                     to"
-            "                                                       bytes moved  reason",
-            "  params['b']  (3,)              int8     device 3                                                 P()"
-            " on (data=4, model=2; devices 0 1 2 3 4 5 6 7)        21           on one device",
-            "  params['w']  batch=8, embed=4  float32  P('data') on (data=4, model=2; devices 7 6 5 4 3 2 1 0)"
-            "  P('data') on (data=4, model=2; devices 0 1 2 3 4 5 6 7)  256          in another device order",
-            "  params['x']  batch=8, embed=4  float32  P('data') on (data=4, model=2; devices 0 1 2 3 4 5 6 7)"
-            "  P('data') on (data=4, model=2; devices 0 1 2 3 4 5 6 7)  0            on a mesh with other axis types",
-            "  To avoid this, move them once before the loop: params = hax.shard(params, mesh=mesh)",
-        ]
+    assert (
+        str(warning.message)
+        == """\
+named_jit(step): 3 of its arrays live on another mesh than the call's and were moved.
+  argument     shape             dtype    from                 to         bytes moved  reason
+  params['b']  (3,)              int8     device 3             P()        21           on one device
+  params['w']  batch=8, embed=4  float32  P('data') on mesh 1  P('data')  256          in another device order
+  params['x']  batch=8, embed=4  float32  P('data') on mesh 2  P('data')  0            on a mesh with other axis types
+  the call's mesh: data=4, model=2; devices 0 1 2 3 4 5 6 7
+  mesh 1: data=4, model=2; devices 7 6 5 4 3 2 1 0
+  mesh 2: data=4, model=2; explicit data, model; devices 0 1 2 3 4 5 6 7
+  To avoid this, move them once before the loop: params = hax.shard(params, mesh=mesh)"""
     )
     assert warning.filename == __file__
 

@@ -6,12 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import haliax as hax
-from haliax import Axis
-from haliax import partitioning as hp
+from haliax import Axis, partitioning as hp
 from meshes import MAPPING, NAMES, PLACES, VALUES, make_mesh, on, spec_of
 
 Batch, Embed, Odd = Axis("batch", 8), Axis("embed", 4), Axis("odd", 3)

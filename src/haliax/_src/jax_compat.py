@@ -10,8 +10,7 @@ import weakref
 from typing import Any
 
 import jax
-from jax._src import mesh as _mesh
-from jax._src import util as _util
+from jax._src import mesh as _mesh, util as _util
 from jax._src.array import ArrayImpl as ArrayImpl
 from jax._src.core import trace_state_clean as _trace_state_clean
 from jax.sharding import AbstractMesh, Mesh

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from haliax._src import jax_compat
 from haliax._src.resources import ResourceMapping, format_mesh
@@ -41,6 +41,12 @@ class Misplaced(NamedTuple):
     argument: Argument
     target: NamedSharding
     reason: str
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """The mesh it lives on, if it is on one."""
+        sharding = self.argument.array.sharding
+        return sharding.mesh if isinstance(sharding, NamedSharding) else None
 
     @property
     def bytes_moved(self) -> int:
@@ -84,50 +90,47 @@ def report(misplaced: Sequence[Misplaced], mesh: Mesh, function: str, verdict: s
     Returns:
         Several lines of text: names, sizes and layouts, no values.
     """
+    sources = list(dict.fromkeys(m.mesh for m in misplaced if m.mesh is not None))
     header = ("argument", "shape", "dtype", "from", "to", "bytes moved", "reason")
-    rows = [header, *(_row(m) for m in misplaced)]
+    rows = [header, *(_row(m, sources) for m in misplaced)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = ["  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     root = misplaced[0].argument.path.split("[")[0].split(".")[0]
-    return "\n".join(
-        [
-            f"named_jit({function}): {len(misplaced)} of its arrays live on another mesh than the call's"
-            f" ({format_mesh(mesh)}) and {verdict}.",
-            *table,
-            f"  To avoid this, move them once before the loop: {root} = hax.shard({root}, mesh=mesh)",
-        ]
-    )
+    lines = [
+        f"named_jit({function}): {len(misplaced)} of its arrays live on another mesh than the call's and {verdict}.",
+        *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
+        f"the call's mesh: {_describe_mesh(mesh)}",
+        *(f"mesh {number}: {_describe_mesh(source)}" for number, source in enumerate(sources, 1)),
+        f"To avoid this, move them once before the loop: {root} = hax.shard({root}, mesh=mesh)",
+    ]
+    return "\n  ".join(lines)
 
 
-def _row(misplaced: Misplaced) -> tuple[str, ...]:
-    argument, target = misplaced.argument, misplaced.target
-    array = argument.array
-    shape = (
-        str(tuple(array.shape))
-        if argument.names is None
-        else ", ".join(f"{name}={size}" for name, size in zip(argument.names, array.shape, strict=True))
-    )
-    return (
-        argument.path,
-        shape,
-        str(array.dtype),
-        format_sharding(array.sharding),
-        format_sharding(target),
-        f"{misplaced.bytes_moved:,}",
-        misplaced.reason,
-    )
+def _row(misplaced: Misplaced, sources: Sequence[Mesh]) -> tuple[str, ...]:
+    path, array, names = misplaced.argument
+    if names is None:
+        shape = str(tuple(array.shape))
+    else:
+        shape = ", ".join(f"{name}={size}" for name, size in zip(names, array.shape, strict=True))
+    if misplaced.mesh is None:
+        source = _describe_devices(array.sharding)
+    else:
+        source = f"{_describe_spec(array.sharding)} on mesh {sources.index(misplaced.mesh) + 1}"
+    target = _describe_spec(misplaced.target)
+    return path, shape, str(array.dtype), source, target, f"{misplaced.bytes_moved:,}", misplaced.reason
 
 
-def format_sharding(sharding: jax.sharding.Sharding) -> str:
-    """A sharding as its PartitionSpec and mesh, or as its device, in a few words."""
-    if isinstance(sharding, NamedSharding):
-        entries = ", ".join(repr(entry) for entry in sharding.spec)
-        return f"P({entries}) on ({format_mesh(sharding.mesh)}; {_device_range(sharding)})"
-    return _device_range(sharding)
+def _describe_spec(sharding: NamedSharding) -> str:
+    return f"P({', '.join(map(repr, sharding.spec))})"
 
 
-def _device_range(sharding: jax.sharding.Sharding) -> str:
+def _describe_mesh(mesh: Mesh) -> str:
+    explicit = [name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit]
+    kinds = f"; explicit {', '.join(explicit)}" if explicit else ""
+    return f"{format_mesh(mesh)}{kinds}; {_describe_devices(NamedSharding(mesh, PartitionSpec()))}"
+
+
+def _describe_devices(sharding: jax.sharding.Sharding) -> str:
     """The device ids of a sharding: all of a few, the ends of many."""
     ids = [str(device.id) for device in jax_compat.device_order(sharding)]
-    shown = ids if len(ids) <= 8 else [*ids[:3], "...", ids[-1]]
+    shown = ids if len(ids) <= 16 else [*ids[:4], "...", *ids[-2:]]
     return f"device{'s' if len(ids) > 1 else ''} {' '.join(shown)}"

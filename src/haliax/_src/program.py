@@ -196,7 +196,7 @@ class Program:
         return result
 
     def _examine(self, arrays: Sequence[Any]) -> None:
-        """Look at the arrays of the first call, so that the function is not traced for a layout that JAX then refuses."""
+        """Look at the arrays of the first call, so that no trace is spent on a layout that JAX then refuses."""
         if self._abstract and not jax_compat.is_in_trace():
             raise self._not_executable()
         if self._misplaced(arrays):

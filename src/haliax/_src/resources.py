@@ -245,7 +245,7 @@ def constrain(array: Any, sharding: NamedSharding) -> Any:
 
 
 def _check_explicit_first(sharding: NamedSharding) -> None:
-    """Raise for what JAX can not express: one axis split over an automatic mesh axis and, within it, an explicit one."""
+    """Raise for what JAX can not express: an axis split over an automatic mesh axis and, within it, an explicit one."""
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
     for entry in sharding.spec:
         axes = mesh_axes(entry)

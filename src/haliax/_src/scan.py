@@ -18,8 +18,10 @@ from jax.tree_util import keystr
 from haliax._src.along import Along, along, with_axis
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import AxisSelector
-from haliax._src.checkpointing import ScanCheckpointPolicy
-from haliax._src.checkpointing import find_closest_divisible_int_to_sqrt as find_closest_divisible_int_to_sqrt
+from haliax._src.checkpointing import (
+    ScanCheckpointPolicy,
+    find_closest_divisible_int_to_sqrt as find_closest_divisible_int_to_sqrt,
+)
 from haliax._src.errors import problem, wrong_type
 from haliax._src.jax_helpers import Static, is_jax_array_like, multilevel_scan
 from haliax._src.tree import is_jax_or_hax_array_like, is_named_array, tree_leaves

@@ -2,51 +2,56 @@
 
 from haliax._src.axis import Axis as Axis
 from haliax._src.named_array import NamedArray as NamedArray
-from haliax.nn import activations as activations
-from haliax.nn import attention as attention
-from haliax.nn import embedding as embedding
-from haliax.nn import linear as linear
-from haliax.nn import loss as loss
-from haliax.nn import mlp as mlp
-from haliax.nn import mup as mup
-from haliax.nn import normalization as normalization
-from haliax.nn import scan as scan
-from haliax.nn.activations import celu as celu
-from haliax.nn.activations import elu as elu
-from haliax.nn.activations import gelu as gelu
-from haliax.nn.activations import glu as glu
-from haliax.nn.activations import hard_sigmoid as hard_sigmoid
-from haliax.nn.activations import hard_silu as hard_silu
-from haliax.nn.activations import hard_swish as hard_swish
-from haliax.nn.activations import hard_tanh as hard_tanh
-from haliax.nn.activations import leaky_relu as leaky_relu
-from haliax.nn.activations import log_sigmoid as log_sigmoid
-from haliax.nn.activations import quick_gelu as quick_gelu
-from haliax.nn.activations import relu as relu
-from haliax.nn.activations import relu6 as relu6
-from haliax.nn.activations import relu_squared as relu_squared
-from haliax.nn.activations import selu as selu
-from haliax.nn.activations import sigmoid as sigmoid
-from haliax.nn.activations import silu as silu
-from haliax.nn.activations import soft_sign as soft_sign
-from haliax.nn.activations import softplus as softplus
-from haliax.nn.activations import swish as swish
-from haliax.nn.dropout import Dropout as Dropout
-from haliax.nn.dropout import dropout as dropout
+from haliax.nn import (
+    activations as activations,
+    attention as attention,
+    embedding as embedding,
+    linear as linear,
+    loss as loss,
+    mlp as mlp,
+    mup as mup,
+    normalization as normalization,
+    scan as scan,
+)
+from haliax.nn.activations import (
+    celu as celu,
+    elu as elu,
+    gelu as gelu,
+    glu as glu,
+    hard_sigmoid as hard_sigmoid,
+    hard_silu as hard_silu,
+    hard_swish as hard_swish,
+    hard_tanh as hard_tanh,
+    leaky_relu as leaky_relu,
+    log_sigmoid as log_sigmoid,
+    quick_gelu as quick_gelu,
+    relu as relu,
+    relu6 as relu6,
+    relu_squared as relu_squared,
+    selu as selu,
+    sigmoid as sigmoid,
+    silu as silu,
+    soft_sign as soft_sign,
+    softplus as softplus,
+    swish as swish,
+)
+from haliax.nn.dropout import Dropout as Dropout, dropout as dropout
 from haliax.nn.embedding import Embedding as Embedding
 from haliax.nn.linear import Linear as Linear
-from haliax.nn.loss import binary_cross_entropy_loss as binary_cross_entropy_loss
-from haliax.nn.loss import cross_entropy_loss as cross_entropy_loss
-from haliax.nn.loss import cross_entropy_loss_and_log_normalizers as cross_entropy_loss_and_log_normalizers
-from haliax.nn.loss import one_hot as one_hot
-from haliax.nn.loss import reduce_loss as reduce_loss
+from haliax.nn.loss import (
+    binary_cross_entropy_loss as binary_cross_entropy_loss,
+    cross_entropy_loss as cross_entropy_loss,
+    cross_entropy_loss_and_log_normalizers as cross_entropy_loss_and_log_normalizers,
+    one_hot as one_hot,
+    reduce_loss as reduce_loss,
+)
 from haliax.nn.mlp import MLP as MLP
-from haliax.nn.normalization import LayerNorm as LayerNorm
-from haliax.nn.normalization import RmsNorm as RmsNorm
-from haliax.nn.normalization import log_softmax as log_softmax
-from haliax.nn.normalization import logsumexp as logsumexp
-from haliax.nn.normalization import softmax as softmax
-from haliax.nn.normalization import standardize as standardize
-from haliax.nn.scan import BlockSeq as BlockSeq
-from haliax.nn.scan import ScanCheckpointPolicy as ScanCheckpointPolicy
-from haliax.nn.scan import Stacked as Stacked
+from haliax.nn.normalization import (
+    LayerNorm as LayerNorm,
+    RmsNorm as RmsNorm,
+    log_softmax as log_softmax,
+    logsumexp as logsumexp,
+    softmax as softmax,
+    standardize as standardize,
+)
+from haliax.nn.scan import BlockSeq as BlockSeq, ScanCheckpointPolicy as ScanCheckpointPolicy, Stacked as Stacked
