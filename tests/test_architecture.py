@@ -23,10 +23,10 @@ ORDER = """
     _src.index_items _src.windows _src.at_index _src.indexing _src.at _src.slicing
     _src.dot _src.einsum
     _src.named_array _src.creation core wrap
-    haxtyping ops random fft poly specialized_fns ref
+    haxtyping ops fft poly specialized_fns ref
     _src.tree tree util
     _src.distributed jax_utils
-    _src.sharding
+    _src.sharding random
     _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
     _src.forced_host_shim _src.mesh_mismatch _src.jit_options _src.signature _src.program _src.aot _src.named_jit
     _src.explain _src.shard_map partitioning

@@ -1,7 +1,7 @@
 """Random arrays by axes: each function is the one of `jax.random` of its name, with axes in place of a shape.
 
 The same key gives the same numbers as `jax.random` for the sizes of the axes. A parameter of a distribution may be a
-named array; it is broadcast by name.
+named array; it is broadcast by name. The result is laid out by the axis mapping in force, if there is one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from haliax._src.broadcasting import alignment, not_a_scalar
 from haliax._src.creation import names_and_sizes
 from haliax._src.errors import bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
 from haliax._src.named_array import NamedArray
+from haliax._src.sharding import auto_sharded
 from haliax.types import DTypeLike, Scalar
 
 PRNGKey: TypeAlias = jax.Array
@@ -34,7 +35,7 @@ def _sample(
     op = fn.__name__
     names, sizes = names_and_sizes(op, shape)
     raw = {name: _aligned(op, name, value, names, sizes) for name, value in (params or {}).items()}
-    return wrap(fn(key, shape=sizes, **raw, **options), names)
+    return auto_sharded(wrap(fn(key, shape=sizes, **raw, **options), names))
 
 
 def _aligned(op: str, param: str, value: Any, names: tuple[str, ...], sizes: tuple[int, ...]) -> Any:

@@ -73,6 +73,22 @@ def test_without_a_mesh_it_warns_and_does_nothing():
         assert hax.shard(x, MAPPING) is x
 
 
+def test_auto_sharded_without_a_mesh_is_silent():
+    x = hax.NamedArray(VALUES, NAMES)
+    with hax.axis_mapping(MAPPING):
+        assert hax.auto_sharded(x) is x
+
+
+def test_samplers_follow_the_mapping_in_force(mesh):
+    key = jax.random.key(0)
+    plain = hax.random.normal(key, (Batch, Embed))
+    with hax.set_mesh(mesh), hax.axis_mapping(MAPPING):
+        eager = hax.random.normal(key, (Batch, Embed))
+        jitted = jax.jit(lambda key: hax.random.normal(key, (Batch, Embed)) * 1)(key)
+    for x in (eager, jitted):
+        assert spec_of(x) == ("data", "model") and np.array_equal(np.asarray(x), np.asarray(plain))
+
+
 def test_inside_a_trace_it_is_a_constraint(mesh):
     with hax.set_mesh(mesh):
         f = jax.jit(lambda x: hax.shard(x * 2, MAPPING))

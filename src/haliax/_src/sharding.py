@@ -251,8 +251,8 @@ def shard_with_axis_mapping(x: T, mapping: ResourceMapping | None = None, mesh: 
 
 
 def auto_sharded(x: T, mesh: MeshLike | None = None) -> T:
-    """Lay out named arrays by the mapping in force, if there is one; see `shard`."""
-    return x if current_mapping() is None else shard(x, mesh=mesh)
+    """Lay out named arrays by the mapping and on the mesh in force, if there are both; see `shard`."""
+    return x if current_mapping() is None or resolve_mesh(mesh) is None else shard(x, mesh=mesh)
 
 
 def _raw(leaf: Any) -> Any:
