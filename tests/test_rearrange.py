@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import haliax as hax
 from haliax.axis import Axis, make_axes, rearrange_for_partial_order

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypedDict, Unpack
 
-import jax.numpy as jnp
-
 from haliax._src.array_base import A, NamedArrayBase, is_scalar
+from haliax._src.at_index import Step, at_index, step
 from haliax._src.broadcasting import not_a_scalar
 from haliax._src.errors import bad_value, format_shape, size_mismatch
-from haliax._src.index_items import ALL, Index, Items, parse_index
-from haliax._src.indexing import over_paired, plan_index, read, split_windows, spread_windows
+from haliax._src.index_items import Index, Items, parse_index
+from haliax._src.indexing import plan_index, read, split_windows, spread_windows
 from haliax._src.windows import read_windows, write_windows
 
 
@@ -67,7 +66,7 @@ class IndexedUpdate(Generic[A]):
     def get(self, **options: Unpack[GetOptions]) -> A:
         """The elements themselves."""
         items = spread_windows(self._array, self._items, every=options.get("mode") is not None)
-        return read("at.get", self._array, items, lambda x, index: x.at[index].get(**options))
+        return read("at.get", self._array, items, step("get", options))
 
     def set(self, update: Any, **options: Unpack[Options]) -> A:
         """Replace the elements."""
@@ -105,43 +104,22 @@ class IndexedUpdate(Generic[A]):
 
     def apply(self, func: Callable[[Any], Any], **options: Unpack[Options]) -> A:
         """Replace each element by what an elementwise function of raw arrays makes of it."""
-        return write("at.apply", self._array, self._items, lambda x, at, _: x.at[at].apply(func, **options), 0, options)
+        return self._write(step("apply", {**options, "func": func}), 0, options)
 
     def _update(self, method: str, update: Any, options: Options) -> A:
-        def on_raw(x: Any, at: Any, value: Any) -> Any:
-            if method == "set" and all(item is ALL for item in at) and jnp.result_type(x, value) == x.dtype:
-                return jnp.broadcast_to(jnp.asarray(value, x.dtype), x.shape)  # no scatter to replace a window as a whole
-            return getattr(x.at[at], method)(value, **options)
+        return self._write(step(method, options), update, options)
 
-        return write(f"at.{method}", self._array, self._items, on_raw, update, options)
-
-
-def write(
-    op: str,
-    array: A,
-    items: Items,
-    on_raw: Callable[[Any, tuple[Any, ...], Any], Any],
-    update: Any,
-    options: Options,
-) -> A:
-    """The array with the elements that an index chooses updated.
-
-    Args:
-        op: The operation, for error messages.
-        array: The array.
-        items: What to update of each dimension.
-        on_raw: The update of a raw array at an index of `jax.numpy`.
-        update: A scalar, or a named array with axes among those of the elements.
-        options: The options of `on_raw`.
-    """
-    items = spread_windows(array, items, every=options.get("mode") is not None)
-    plan = plan_index(op, array, items)
-    update = _fitting_update(op, array, items, plan.result, update)
-    windows, rest = split_windows(items)
-    inside = read_windows(array.array, windows) if windows else array.array
-    names = array.axis_names
-    updated = over_paired(on_raw, names, rest, plan, names)(inside, update)
-    return array.like(write_windows(array.array, windows, updated) if windows else updated, names)
+    def _write(self, step: Step, update: Any, options: Options) -> A:
+        """The array with the elements updated by a step."""
+        array, op = self._array, f"at.{step.method}"
+        items = spread_windows(array, self._items, every=options.get("mode") is not None)
+        plan = plan_index(op, array, items)
+        update = _fitting_update(op, array, items, plan.result, update)
+        windows, rest = split_windows(items)
+        inside = read_windows(array.array, windows) if windows else array.array
+        names = array.axis_names
+        updated = at_index(step, inside, names, rest, plan, names, update)
+        return array.like(write_windows(array.array, windows, updated) if windows else updated, names)
 
 
 def _fitting_update(op: str, array: NamedArrayBase, items: Items, result: tuple[str, ...], update: Any) -> Any:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,15 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from haliax._src.array_base import A, NamedArrayBase, wrap
+from haliax._src.at_index import TAKE, TAKE_OR_ZERO, Names, Plan, Step, at_index
 from haliax._src.axis import AxisSelector
-from haliax._src.broadcasting import alignment, common_axes
+from haliax._src.broadcasting import common_axes
 from haliax._src.dslice import dslice
 from haliax._src.errors import bad_value, size_mismatch
 from haliax._src.index_items import ALL, Index, Items, parse_index
 from haliax._src.rearrange import permute
 from haliax._src.windows import read_windows
-
-Names = tuple[str, ...]
 
 # public functions ---------------------------------------------------------------------------------------------------
 
@@ -94,19 +92,6 @@ class Entry(NamedTuple):
     kept: bool
 
 
-class Plan(NamedTuple):
-    """The names at each step of an indexing operation."""
-
-    paired: Names
-    """Axes that index arrays share with the array: batch axes of the operation on the rest."""
-    block: Names
-    """The other axes of index arrays, which replace the axes indexed."""
-    inner: Names
-    """The axes of the result but for the paired ones, in the order in which JAX leaves them."""
-    result: Names
-    """The axes of the result, in the order promised."""
-
-
 @functools.lru_cache(maxsize=4096)
 def make_plan(names: Names, entries: tuple[Entry, ...], union: Names) -> Plan:
     """The plan for an array with axes `names`.
@@ -168,37 +153,31 @@ def plan_index(op: str, array: NamedArrayBase, items: Items) -> Plan:
 # apply --------------------------------------------------------------------------------------------------------------
 
 
-def read(op: str, array: A, items: Items, get: Callable[[Any, Any], Any] = operator.getitem) -> A:
+def read(op: str, array: A, items: Items, step: Step = TAKE) -> A:
     """The elements that an index in normal form chooses.
 
     Args:
         op: The operation, for error messages.
         array: The array.
         items: What to take of each dimension.
-        get: The function that takes elements of a raw array at an index of `jax.numpy`.
+        step: How to take it.
     """
     if not any(isinstance(item, dslice | NamedArrayBase) for item in items.values()):
         kept = (dim not in items or isinstance(items[dim], slice) for dim in range(len(array.axis_names)))
         names = tuple(itertools.compress(array.axis_names, kept))
         basic = tuple(items.get(dim, ALL) for dim in range(max(items, default=-1) + 1))
-        return array.like(get(array.array, basic), names)
-    spread = spread_windows(array, items)
-    if spread is not items:
-        get = _get_or_zero
-    plan = plan_index(op, array, spread)
-    windows, rest = split_windows(spread)
+        return array.like(step(array.array, basic, None), names)
+    if any(isinstance(item, dslice) and isinstance(item.start, NamedArrayBase) for item in items.values()):
+        items, step = spread_windows(array, items), TAKE_OR_ZERO
+    plan = plan_index(op, array, items)
+    windows, rest = split_windows(items)
     raw = read_windows(array.array, windows) if windows else array.array
     names = array.axis_names
     if rest:
         straight = tuple(name for name in plan.result if name not in plan.paired) == plan.inner
         names = plan.result if straight else (*plan.paired, *plan.inner)
-        raw = over_paired(lambda x, at, _: get(x, at), array.axis_names, rest, plan, names)(raw)
+        raw = at_index(step, raw, array.axis_names, rest, plan, names)
     return permute(array.like(raw, names), tuple(names.index(name) for name in plan.result))
-
-
-def _get_or_zero(x: Any, at: Any) -> Any:
-    """Elements, and zero out of bounds, as a window reads them."""
-    return x.at[at].get(mode="fill", fill_value=0)
 
 
 def split_windows(items: Items) -> tuple[dict[int, dslice], Items]:
@@ -216,48 +195,4 @@ def spread_windows(array: NamedArrayBase, items: Items, *, every: bool = False) 
             first = jnp.where(start.array < 0, start.array + array.array.shape[dim], start.array)
             steps = jax.lax.broadcasted_iota(first.dtype, (*first.shape, item.size), first.ndim)
             spread[dim] = wrap(first[..., None] + steps, (*start.axis_names, array.axis_names[dim]))
-    return items if spread == items else spread
-
-
-def over_paired(
-    fn: Callable[[Any, tuple[Any, ...], Any], Any], names: Names, items: Items, plan: Plan, out: Names
-) -> Callable[..., Any]:
-    """A function of raw arrays at an index of `jax.numpy`, mapped over the paired axes.
-
-    Args:
-        fn: A function of a raw array, an index of `jax.numpy`, and a raw update.
-        names: The axes of the raw array.
-        items: What to take of each dimension; no windows.
-        plan: The plan for these items.
-        out: The axes of what the mapped function returns.
-
-    Returns:
-        A function of a raw array and, if there is one, an update (a named array or a scalar).
-    """
-    indices = {dim: item for dim, item in items.items() if isinstance(item, NamedArrayBase)}
-    dims = [dim for dim, name in enumerate(names) if name not in plan.paired]
-
-    def at_index(x: Any, raw_indices: tuple[Any, ...], update: Any) -> Any:
-        chosen = {**items, **dict(zip(indices, raw_indices, strict=True))}
-        return fn(x, tuple(chosen.get(dim, ALL) for dim in dims), update)
-
-    def call(x: Any, update: Any = None) -> Any:
-        mapped = at_index
-        for level in reversed(range(len(plan.paired))):
-            name, outer = plan.paired[level], plan.paired[:level]
-            places = [[n for n in of if n not in outer].index(name) for of in (names, out)]
-            shared = tuple(0 if name in index.axis_names else None for index in indices.values())
-            with_update = 0 if isinstance(update, NamedArrayBase) and name in update.axis_names else None
-            mapped = jax.vmap(mapped, in_axes=(places[0], shared, with_update), out_axes=places[1])
-        raw_indices = tuple(_batch_first(index, plan.paired, plan.block) for index in indices.values())
-        if isinstance(update, NamedArrayBase):
-            update = _batch_first(update, plan.paired, plan.inner)
-        return mapped(x, raw_indices, update)
-
-    return call
-
-
-def _batch_first(array: NamedArrayBase, paired: Names, names: Names) -> Any:
-    """The data of an array: the paired axes that it has, then all of `names`, with size 1 for those that it lacks."""
-    batch = tuple(name for name in paired if name in array.axis_names)
-    return alignment(array.axis_names, (*batch, *names))(array.array)
+    return spread
