@@ -23,8 +23,9 @@ from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import problem, wrong_type
 from haliax._src.jax_compat import ArrayImpl
 from haliax._src.jit_options import JitOptions, check_donated_names, check_options, donated_leaves
+from haliax._src.jit_plan import Plan
 from haliax._src.mesh_mismatch import Policy
-from haliax._src.program import Plan, Program, unpack
+from haliax._src.program import Program, unpack
 from haliax._src.resources import (
     GIVE_A_MESH,
     FrozenMapping,
@@ -196,10 +197,12 @@ class NamedJit(Generic[P, R]):
         leaves = [*self._fn_leaves, *leaves]
         flags = [False] * len(self._fn_leaves) + flags
         traced = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ABSTRACT)]
+        statics = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, ABSTRACT))
         return Plan(
             name=self.__name__,
             treedef=treedef_tuple([self._fn_treedef, *treedef.children()]),
-            statics=tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, ABSTRACT)),
+            statics=statics,
+            static_paths=[paths[i][0] for i, _ in statics],
             paths=[paths[i] for i in traced],
             donated=frozenset(position for position, i in enumerate(traced) if flags[i]),
             mesh=mesh,

@@ -7,7 +7,6 @@ named arrays of the result; and moves arguments that live on another mesh when J
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -23,12 +22,12 @@ from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import problem
 from haliax._src.jax_compat import ArrayImpl
+from haliax._src.jit_plan import Plan
 from haliax._src.mesh_mismatch import (
     Argument,
     MeshMismatchError,
     MeshMismatchWarning,
     Misplaced,
-    Policy,
     find_misplaced,
     report,
 )
@@ -47,37 +46,6 @@ _MARK = "_raised_by_the_function_haliax_traced"
 
 # a program forgets nothing it has warned about, so it stops warning at some point
 _MOST_WARNINGS = 1024
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """Everything that decides a program, beside the avals of its arrays: plain data, no arrays.
-
-    Args:
-        name: The name of the function, for messages.
-        treedef: The structure of `(callable, args, kwargs)`.
-        statics: The static leaves, by position among all leaves.
-        paths: The path, and the axis names if any, of each traced leaf.
-        donated: The positions among the traced leaves of those to be donated.
-        mesh: The mesh of the call, if there is one.
-        input_mapping: The mapping for inputs, or None to keep their shardings.
-        compute_mapping: The mapping in force while the function is traced.
-        output_mapping: The mapping for the named arrays of the result.
-        policy: What to do about arrays on another mesh.
-        jit_options: Further options of `jax.jit`.
-    """
-
-    name: str
-    treedef: Any  # a PyTreeDef
-    statics: tuple[tuple[int, Any], ...]
-    paths: Sequence[tuple[str, tuple[str, ...] | None]]
-    donated: frozenset[int]
-    mesh: MeshLike | None
-    input_mapping: FrozenMapping | None
-    compute_mapping: FrozenMapping | None
-    output_mapping: FrozenMapping | None
-    policy: Policy
-    jit_options: Mapping[str, Any]
 
 
 class Result:
