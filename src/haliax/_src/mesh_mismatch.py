@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding
 
-from haliax._src import jax_compat
-from haliax._src.resources import ResourceMapping, format_mesh
+from haliax._src.layout_text import describe_devices, describe_mesh, describe_spec, table
+from haliax._src.resources import ResourceMapping
 from haliax._src.sharding import layout_on, lives_elsewhere
 
 Policy: TypeAlias = Literal["warn", "move", "error"]
@@ -93,13 +92,12 @@ def report(misplaced: Sequence[Misplaced], mesh: Mesh, function: str, verdict: s
     sources = list(dict.fromkeys(m.mesh for m in misplaced if m.mesh is not None))
     header = ("argument", "shape", "dtype", "from", "to", "bytes moved", "reason")
     rows = [header, *(_row(m, sources) for m in misplaced)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     root = misplaced[0].argument.path.split("[")[0].split(".")[0]
     lines = [
         f"named_jit({function}): {len(misplaced)} of its arrays live on another mesh than the call's and {verdict}.",
-        *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
-        f"the call's mesh: {_describe_mesh(mesh)}",
-        *(f"mesh {number}: {_describe_mesh(source)}" for number, source in enumerate(sources, 1)),
+        *table(rows),
+        f"the call's mesh: {describe_mesh(mesh)}",
+        *(f"mesh {number}: {describe_mesh(source)}" for number, source in enumerate(sources, 1)),
         f"To avoid this, move them once before the loop: {root} = hax.shard({root}, mesh=mesh)",
     ]
     return "\n  ".join(lines)
@@ -112,25 +110,8 @@ def _row(misplaced: Misplaced, sources: Sequence[Mesh]) -> tuple[str, ...]:
     else:
         shape = ", ".join(f"{name}={size}" for name, size in zip(names, array.shape, strict=True))
     if misplaced.mesh is None:
-        source = _describe_devices(array.sharding)
+        source = describe_devices(array.sharding)
     else:
-        source = f"{_describe_spec(array.sharding)} on mesh {sources.index(misplaced.mesh) + 1}"
-    target = _describe_spec(misplaced.target)
+        source = f"{describe_spec(array.sharding.spec)} on mesh {sources.index(misplaced.mesh) + 1}"
+    target = describe_spec(misplaced.target.spec)
     return path, shape, str(array.dtype), source, target, f"{misplaced.bytes_moved:,}", misplaced.reason
-
-
-def _describe_spec(sharding: NamedSharding) -> str:
-    return f"P({', '.join(map(repr, sharding.spec))})"
-
-
-def _describe_mesh(mesh: Mesh) -> str:
-    explicit = [name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit]
-    kinds = f"; explicit {', '.join(explicit)}" if explicit else ""
-    return f"{format_mesh(mesh)}{kinds}; {_describe_devices(NamedSharding(mesh, PartitionSpec()))}"
-
-
-def _describe_devices(sharding: jax.sharding.Sharding) -> str:
-    """The device ids of a sharding: all of a few, the ends of many."""
-    ids = [str(device.id) for device in jax_compat.device_order(sharding)]
-    shown = ids if len(ids) <= 16 else [*ids[:4], "...", *ids[-2:]]
-    return f"device{'s' if len(ids) > 1 else ''} {' '.join(shown)}"

@@ -48,11 +48,11 @@ def split_leaves(leaves: list[Any], traced: tuple[type, ...] = TRACED) -> tuple[
         if type(leaf) in _PLAIN or isinstance(leaf, traced):
             arrays.append(leaf)
         else:
-            statics.append((position, _static_key(leaf)))
+            statics.append((position, static_key(leaf)))
     return arrays, tuple(statics)
 
 
-def _static_key(leaf: Any) -> Any:
+def static_key(leaf: Any) -> Any:
     """What two static leaves must share to run the same program.
 
     Equality is not enough: 1 == 1.0 == True and 0.0 == -0.0 are different programs, and nan != nan is the same one.
