@@ -100,7 +100,8 @@ def test_what_is_no_array_is_not_equal(foreign):
 
 @pytest.mark.parametrize("foreign", FOREIGN, ids=lambda x: type(x).__name__)
 def test_what_is_no_array_is_refused(foreign):
-    expected = f"subtract: an operand is a {type(foreign).__name__}; expected a NamedArray or a scalar."
+    kind = "an object" if type(foreign) is object else f"a {type(foreign).__name__}"
+    expected = f"subtract: an operand is {kind}; expected a NamedArray or a scalar."
     for call in (lambda: ROW - foreign, lambda: foreign - ROW):
         with pytest.raises(TypeError) as e:
             call()

@@ -6,14 +6,17 @@ from haliax import (
     hof as hof,
     jax_utils as jax_utils,
     nn as nn,
+    ops as ops,
     partitioning as partitioning,
     quantization as quantization,
     random as random,
+    specialized_fns as specialized_fns,
     tree as tree,
     tree_util as tree_util,
     util as util,
     wrap as wrap,
 )
+from haliax.__about__ import __version__ as __version__
 from haliax._src.array_base import (
     are_shape_checks_enabled as are_shape_checks_enabled,
     enable_shape_checks as enable_shape_checks,
