@@ -201,7 +201,7 @@ def nanvar(
 ) -> T:
     """The variance of the elements that are not NaN."""
     # jnp traces a ddof that is passed, even if it is the default
-    options = {"ddof": ddof} if ddof else {}
+    options: dict[str, Any] = {"ddof": ddof} if ddof else {}
     return reduce_named(jnp.nanvar, array, axis, where=where, dtype=dtype, **options)
 
 
