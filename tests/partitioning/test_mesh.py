@@ -63,6 +63,11 @@ def test_the_mesh_that_the_arguments_share(mesh):
     assert f(jnp.ones(3)) == ()
 
 
+def test_typed_keys_tell_the_mesh(mesh):
+    key = jax.device_put(jax.random.key(0), jax.sharding.NamedSharding(mesh, jax.P()))
+    assert hax.named_jit(mesh_inside)(key) == THIS
+
+
 def test_arguments_on_two_meshes_share_none(mesh, other_mesh):
     same_devices = hax.named_jit(lambda x, y: mesh_inside())
     assert same_devices(on(mesh), on(other_mesh)) == ()

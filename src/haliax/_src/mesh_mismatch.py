@@ -44,8 +44,8 @@ class Misplaced(NamedTuple):
     @property
     def mesh(self) -> Mesh | None:
         """The mesh it lives on, if it is on one."""
-        sharding = self.argument.array.sharding
-        return sharding.mesh if isinstance(sharding, NamedSharding) else None
+        mesh = getattr(self.argument.array.sharding, "mesh", None)
+        return mesh if isinstance(mesh, Mesh) else None
 
     @property
     def bytes_moved(self) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import jax
+from jax.core import Tracer
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.tree_util import tree_flatten, treedef_tuple
 
@@ -21,7 +22,6 @@ from haliax._src import jax_compat
 from haliax._src.aot import Lowered
 from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import problem, wrong_type
-from haliax._src.jax_compat import ArrayImpl
 from haliax._src.jit_options import JitOptions, check_donated_names, check_options, donated_leaves
 from haliax._src.jit_plan import Plan
 from haliax._src.mesh_mismatch import Policy
@@ -300,7 +300,8 @@ def _shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
     meshes = {
         array.sharding.mesh
         for array in arrays
-        if isinstance(array, ArrayImpl) and isinstance(array.sharding, NamedSharding)
+        if isinstance(array, jax.Array) and not isinstance(array, Tracer) and array.committed
+        if isinstance(array.sharding, NamedSharding) and isinstance(array.sharding.mesh, Mesh)
     }
     return meshes.pop() if len(meshes) == 1 else None
 
