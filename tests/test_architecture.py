@@ -29,7 +29,7 @@ ORDER = """
     _src.sharding random
     _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
     _src.forced_host_shim _src.layout_text _src.mesh_mismatch
-    _src.jit_options _src.signature _src.jit_plan _src.retraces _src.program _src.aot
+    _src.jit_options _src.signature _src.jit_plan _src.differences _src.retraces _src.program _src.aot
     _src.hlo_collectives _src.explanation _src.explain _src.named_jit _src.shard_map partitioning
     _src.state_dict state_dict debug
     _src.dot_general _src.fp8

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
+from jax.core import Tracer
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from haliax._src import jax_compat
@@ -41,6 +43,14 @@ def describe_sharding(sharding: jax.sharding.Sharding, mesh: MeshLike | None) ->
         return describe_devices(sharding)
     elsewhere = "" if mesh is None or sharding.mesh == mesh else f" on {describe_mesh(sharding.mesh)}"
     return f"{describe_spec(sharding.spec)}{elsewhere}"
+
+
+def describe_placement(array: Any, mesh: MeshLike | None) -> str | None:
+    """Where an argument is, as seen from `mesh`; None if that is not known: a tracer, or a shape without a sharding."""
+    sharding = None if isinstance(array, Tracer) else getattr(array, "sharding", None)
+    if sharding is None:
+        return None if isinstance(array, Tracer | jax.ShapeDtypeStruct) else "uncommitted"
+    return describe_sharding(sharding, mesh) if getattr(array, "committed", True) else "uncommitted"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -36,6 +36,7 @@ from haliax._src.resources import (
     current_mapping,
     mesh_axes,
 )
+from haliax._src.retraces import History
 from haliax._src.signature import (
     ABSTRACT,
     TRACED,
@@ -92,6 +93,7 @@ class NamedJit(Generic[P, R]):
         self._fn_leaves, self._fn_treedef = tree_flatten(callable_as_pytree(fn))
         self._fn_arrays = [leaf for leaf in self._fn_leaves if isinstance(leaf, TRACED)]
         self._programs: dict[Any, Program] = {}
+        self._history = History(self.__name__)
         self._lock = threading.Lock()
         jax_compat.clear_with_jax(self)
 
@@ -150,6 +152,7 @@ class NamedJit(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget all programs; `jax.clear_caches()` does it too."""
         self._programs.clear()
+        self._history.clear()
 
     def _select(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: tuple[type, ...]
@@ -183,7 +186,7 @@ class NamedJit(Generic[P, R]):
             if program is None:
                 while len(self._programs) >= _MOST_PROGRAMS:
                     del self._programs[next(iter(self._programs))]
-                program = self._programs[key] = Program(plan)
+                program = self._programs[key] = Program(plan, self._history)
         return program
 
     def _plan(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:

@@ -10,7 +10,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -20,9 +20,11 @@ from jax.tree_util import keystr, register_pytree_node
 
 from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase
+from haliax._src.differences import Signature
 from haliax._src.errors import problem
 from haliax._src.jax_compat import ArrayImpl
 from haliax._src.jit_plan import Plan
+from haliax._src.layout_text import describe_placement
 from haliax._src.mesh_mismatch import (
     Argument,
     MeshMismatchError,
@@ -38,6 +40,7 @@ from haliax._src.resources import (
     constrain,
     layout_for,
 )
+from haliax._src.retraces import History
 from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types
 from haliax._src.signature import TRACED, merge_leaves
 
@@ -60,21 +63,30 @@ class Result:
 register_pytree_node(Result, lambda r: (r.arrays, r.rebuild), lambda rebuild, arrays: Result(list(arrays), rebuild))
 
 
+class Decision(NamedTuple):
+    """The layout that an input is given before JAX sees it, and what gives it."""
+
+    layout: NamedSharding
+    cause: Literal["other mesh", "input mapping", "axis mapping"]
+    reason: str = ""
+
+
 def unpack(result: Any) -> Any:
     """What the function returned, from what the program returned."""
     return result.rebuild(result.arrays) if type(result) is Result else result
 
 
-def flat_function(plan: Plan) -> Callable[..., Any]:
+def flat_function(plan: Plan, history: History) -> Callable[..., Any]:
     """The function that JAX traces: from the traced leaves of a call to the arrays of its result.
 
-    It refers to no array and to no wrapper, so that JAX's caches keep neither alive.
+    It refers to no array and to no wrapper, so that JAX's caches keep neither alive. It runs once for each trace.
     """
     treedef, statics = plan.treedef, plan.statics
     output_mapping, mesh, name = plan.output_mapping, plan.mesh, plan.name
     mapping = plan.compute_mapping
 
     def flat(*arrays: Any) -> Any:
+        history.traced(Signature(plan, tuple(map(jax.typeof, arrays)), (None,) * len(arrays)))
         fn, args, kwargs = treedef.unflatten(merge_leaves(arrays, statics))
         with contextlib.nullcontext() if mapping is None else axis_mapping(mapping):
             try:
@@ -118,11 +130,14 @@ class Program:
 
     Args:
         plan: What decides the program.
+        history: Where its traces are recorded.
     """
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        self.jitted = jax.jit(flat_function(plan), donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options)
+    def __init__(self, plan: Plan, history: History):
+        self.plan, self.history = plan, history
+        self.jitted = jax.jit(
+            flat_function(plan, history), donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options
+        )
         self._abstract = isinstance(plan.mesh, AbstractMesh)
         named = [i for i, (_, names) in enumerate(plan.paths) if names is not None]
         self._mapped = [] if plan.input_mapping is None or plan.mesh is None else named
@@ -147,7 +162,8 @@ class Program:
 
     def _prepared_call(self, arrays: Sequence[Any]) -> Any:
         """Run the program on arrays that are first put where they belong."""
-        if not self._examined:
+        first = not self._examined
+        if first:
             self._examine(arrays)
         prepared = self.prepare(arrays)
         try:
@@ -157,6 +173,8 @@ class Program:
                 raise
             prepared = self.prepare(arrays)
             result = self.jitted(*prepared)
+        if first:
+            self.history.laid_out(self.plan, [describe_placement(array, self.plan.mesh) for array in prepared])
         # nothing can fail any more: a moved argument that was to be donated gives its memory back
         for i in self.plan.donated:
             if prepared[i] is not arrays[i] and isinstance(arrays[i], jax.Array):
@@ -251,18 +269,25 @@ class Program:
 
         A ShapeDtypeStruct in a NamedArray that has no sharding of its own gets that of the mapping.
         """
-        plan = self.plan
-        layouts = {m.position: m.target for m in self._misplaced(arrays)}
-        for i, (_, names) in enumerate(plan.paths):
-            undecided = isinstance(arrays[i], jax.ShapeDtypeStruct) and arrays[i].sharding is None
-            if i in self._mapped or (undecided and names is not None and plan.mesh is not None):
-                layouts[i] = self.input_layout(i, arrays[i])
+        decided = self.decisions(arrays)
         return [
-            jax.ShapeDtypeStruct(np.shape(array), array.dtype, sharding=layouts[i], weak_type=_is_weak(array))
-            if i in layouts
+            jax.ShapeDtypeStruct(np.shape(array), array.dtype, sharding=decided[i].layout, weak_type=_is_weak(array))
+            if i in decided
             else array
             for i, array in enumerate(arrays)
         ]
+
+    def decisions(self, arrays: Sequence[Any]) -> dict[int, Decision]:
+        """The layouts of inputs that are not left as they are, by position."""
+        plan = self.plan
+        decided = {m.position: Decision(m.target, "other mesh", m.reason) for m in self._misplaced(arrays)}
+        for i, (_, names) in enumerate(plan.paths):
+            undecided = isinstance(arrays[i], jax.ShapeDtypeStruct) and arrays[i].sharding is None
+            if i in self._mapped:
+                decided[i] = Decision(self.input_layout(i, arrays[i]), "input mapping")
+            elif undecided and names is not None and plan.mesh is not None:
+                decided[i] = Decision(self.input_layout(i, arrays[i]), "axis mapping")
+        return decided
 
     # arrays on another mesh ----------------------------------------------------------------------------------------
 
