@@ -114,12 +114,18 @@ def _mesh_or_none(plan: Plan) -> str:
 
 def _structure_changes(old: Plan, new: Plan) -> Iterator[str]:
     """What differs in the structure of two calls whose leaves have the same paths."""
+    (_, *was), (_, *now) = old.treedef.children(), new.treedef.children()
+    if any(
+        a.node_data() != b.node_data() or len(a.children()) != len(b.children()) for a, b in zip(was, now, strict=True)
+    ):
+        yield "arguments: one that was passed by position is now passed by name, or the reverse"
+        return
     positions = [i for i, _ in old.statics]
     paths = merge_leaves([path for path, _ in old.paths], list(zip(positions, old.static_paths, strict=True)))
     for kind, leaves in _differing_nodes(old.treedef, new.treedef, 0):
-        where = _common_path(paths[leaves]) or "arguments"
+        where = _common_path(paths[leaves]) or "the structure"
         if kind in (NoneType, tuple, list, dict):
-            yield f"{where}: containers differ (a None, an empty one, or an argument by position that is now by name)"
+            yield f"{where}: another None or empty container"
         elif not issubclass(kind, NamedArrayBase):  # its axes are told of its array
             yield f"{where}: static fields of {kind.__name__} differ"
 
@@ -210,7 +216,7 @@ def _layout_of_type(aval: Any) -> str:
     """What the type of an array tells of its layout: all of it on explicit axes, else whether it is on a mesh."""
     sharding = getattr(aval, "sharding", None)
     if sharding is None or sharding.mesh.empty:
-        return "on no mesh"
+        return "not on a mesh"
     if AxisType.Explicit in sharding.mesh.axis_types:
         return f"{describe_spec(sharding.spec)} on explicit {format_mesh(sharding.mesh)}"
     return f"on a mesh of {format_mesh(sharding.mesh)}"
@@ -220,7 +226,7 @@ def _layout_of_type(aval: Any) -> str:
 
 
 def _change(what: str, was: str, now: str) -> str:
-    return f"{what} was {was}, now {now}"
+    return f"{what} {'were' if what == 'axes' else 'was'} {was}, now {now}"
 
 
 def _short(value: Any) -> str:

@@ -69,3 +69,8 @@ def clear_with_jax(owner: Any) -> None:
 def device_order(sharding: jax.sharding.Sharding) -> tuple[Any, ...]:
     """The devices of a sharding in order; JAX tells only their set in public."""
     return tuple(sharding._device_assignment)
+
+
+def compiled_count(jitted: Any) -> int:
+    """How many compiled programs JAX keeps for calls of a jitted function; only its tests ask in this way."""
+    return jitted._cache_size()

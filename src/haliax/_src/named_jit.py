@@ -22,6 +22,8 @@ from haliax._src import jax_compat
 from haliax._src.aot import Lowered
 from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import problem, wrong_type
+from haliax._src.explain import explain
+from haliax._src.explanation import Explanation
 from haliax._src.jit_options import JitOptions, check_donated_names, check_options, donated_leaves
 from haliax._src.jit_plan import Plan
 from haliax._src.mesh_mismatch import Policy
@@ -148,6 +150,19 @@ class NamedJit(Generic[P, R]):
         program, arrays, _ = self._select(args, kwargs, ABSTRACT)
         with _scope(program):
             return unpack(jax.eval_shape(program.jitted, *program.abstract_inputs(arrays)))
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Say what a call with these arguments, which may be ShapeDtypeStructs, does with layouts, without running it.
+
+        Returns:
+            A report to print, or to read by its attributes: where each argument and result is and why, the collectives
+            of the compiled program, and the traces so far.
+        """
+        program, arrays, _ = self._select(args, kwargs, ABSTRACT)
+        shim_active = program.plan.input_mapping is not None and self._options.in_axis_resources is None
+        compilations = sum(jax_compat.compiled_count(known.jitted) for known in list(self._programs.values()))
+        with _scope(program):
+            return explain(program, arrays, shim_active=shim_active, compilations=compilations)
 
     def clear_cache(self) -> None:
         """Forget all programs; `jax.clear_caches()` does it too."""
@@ -280,6 +295,10 @@ class BoundNamedJit:
         """See `NamedJit.eval_shape`."""
         return self.__func__.eval_shape(self.__self__, *args, **kwargs)
 
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """See `NamedJit.explain`."""
+        return self.__func__.explain(self.__self__, *args, **kwargs)
+
 
 def _scope(program: Program) -> contextlib.AbstractContextManager[Any]:
     """The mesh of a program, if it is not in force already."""
@@ -375,7 +394,7 @@ def named_jit(
 
     Returns:
         The compiled function, with the name, docstring and signature of `fn`; it binds as a method, and has `lower`,
-        `trace` and `eval_shape`.
+        `trace`, `eval_shape` and `explain`.
 
     Raises:
         TypeError: If an option belongs to `jax.jit` alone, or a static argument is unhashable.

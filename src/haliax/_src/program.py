@@ -156,7 +156,7 @@ class Program:
                 return self.jitted(*arrays)
             except Exception as error:
                 # the usual call pays nothing for arrays on another mesh: JAX refuses them, before it donates any
-                if not self._refused(arrays, error):
+                if not self.refused(arrays, error):
                     raise
         return self._prepared_call(arrays)
 
@@ -169,7 +169,7 @@ class Program:
         try:
             result = self.jitted(*prepared)
         except Exception as error:
-            if self._mismatch_seen or not self._refused(arrays, error):
+            if self._mismatch_seen or not self.refused(arrays, error):
                 raise
             prepared = self.prepare(arrays)
             result = self.jitted(*prepared)
@@ -188,7 +188,7 @@ class Program:
         if self._misplaced(arrays):
             if not self.plan.jit_options.get("keep_unused", False):
                 # arguments that the function does not use may live anywhere
-                self._unused = _unused_inputs(self.jitted.trace(*self.abstract_inputs(arrays)).jaxpr)
+                self._unused = unused_inputs(self.jitted.trace(*self.abstract_inputs(arrays)).jaxpr)
             self._mismatch_seen = True
         self._examined = True
 
@@ -291,7 +291,7 @@ class Program:
 
     # arrays on another mesh ----------------------------------------------------------------------------------------
 
-    def _refused(self, arrays: Sequence[Any], error: Exception) -> bool:
+    def refused(self, arrays: Sequence[Any], error: Exception) -> bool:
         """Whether JAX refused a call because of where its arguments live."""
         mesh = self.plan.mesh
         misplaced = self._misplaced(arrays, refused=True)
@@ -351,7 +351,7 @@ class Program:
             )
 
 
-def _unused_inputs(jaxpr: Any) -> frozenset[int]:
+def unused_inputs(jaxpr: Any) -> frozenset[int]:
     """The positions of the inputs of a closed jaxpr that nothing in it refers to."""
     jaxpr = jaxpr.jaxpr
     used = {id(v) for eqn in jaxpr.eqns for v in eqn.invars} | {id(v) for v in jaxpr.outvars}
