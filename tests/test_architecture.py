@@ -39,7 +39,7 @@ ORDER = """
 """.split()
 ORDER = [f"haliax.{name}" for name in ORDER] + ["haliax"]
 
-FACADES = "axis core ops specialized_fns wrap tree util jax_utils hof partitioning state_dict nn".split()
+FACADES = "axis core ops specialized_fns wrap tree util jax_utils hof partitioning state_dict debug nn".split()
 FACADES = [f"haliax.{name}" for name in FACADES] + ["haliax"]
 
 OPTIONAL_DEPENDENCIES = {"aqt", "pytest", "torch"}  # imported where they are used, so that haliax works without them

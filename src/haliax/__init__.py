@@ -3,6 +3,7 @@
 from haliax import (
     axis as axis,
     core as core,
+    debug as debug,
     hof as hof,
     jax_utils as jax_utils,
     nn as nn,

@@ -2,6 +2,7 @@
 
 import contextlib as _contextlib
 
+from haliax._src.explanation import Explanation as Explanation
 from haliax._src.mesh_mismatch import MeshMismatchError as MeshMismatchError, MeshMismatchWarning as MeshMismatchWarning
 from haliax._src.named_jit import (
     NamedJit as NamedJit,
