@@ -19,7 +19,7 @@ from haliax._src.signature import merge_leaves, static_key
 _LONGEST_VALUE = 60  # characters of a static value that are shown
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Signature:
     """What JAX tells traces and compilations apart by.
 
@@ -57,7 +57,7 @@ class _Traced(NamedTuple):
     layout: str | None
 
     def __str__(self) -> str:
-        return f"{self.aval.dtype}[{describe_axes(self.names, self.aval.shape)}]"
+        return f"{self.aval.dtype}[{', '.join(_sizes(self))}]"
 
 
 def differences(before: Signature, after: Signature) -> list[str]:
@@ -77,13 +77,6 @@ def differences(before: Signature, after: Signature) -> list[str]:
     for path in dict.fromkeys([*old, *new]):
         found += _leaf_changes(path, old.get(path), new.get(path))
     return found
-
-
-def describe_axes(names: tuple[str, ...] | None, shape: tuple[int, ...]) -> str:
-    """The axes of an array as `batch=8, embed=4`, or the sizes alone if they have no names."""
-    if names is None or len(names) != len(shape):
-        return ", ".join(map(str, shape))
-    return ", ".join(f"{name}={size}" for name, size in zip(names, shape, strict=True))
 
 
 def describe_mapping(mapping: FrozenMapping | None) -> str:
@@ -123,9 +116,9 @@ def _structure_changes(old: Plan, new: Plan) -> Iterator[str]:
     positions = [i for i, _ in old.statics]
     paths = merge_leaves([path for path, _ in old.paths], list(zip(positions, old.static_paths, strict=True)))
     for kind, leaves in _differing_nodes(old.treedef, new.treedef, 0):
-        where = _common_path(paths[leaves]) or "the structure"
+        where = _common_path(paths[leaves]) or "arguments"
         if kind in (NoneType, tuple, list, dict):
-            yield f"{where}: another None or empty container"
+            yield f"{where}: a None or an empty container is another one"
         elif not issubclass(kind, NamedArrayBase):  # its axes are told of its array
             yield f"{where}: static fields of {kind.__name__} differ"
 
@@ -188,7 +181,7 @@ def _static_change(path: str, was: str, now: str, kind: str) -> str:
 def _array_changes(old: _Traced, new: _Traced) -> Iterator[str]:
     """What changed of an array: axes, dtype, weak type, memory, layout."""
     if old.names != new.names or len(old.aval.shape) != len(new.aval.shape):
-        yield _change("axes", describe_axes(old.names, old.aval.shape), describe_axes(new.names, new.aval.shape))
+        yield _change("axes", ", ".join(_sizes(old)) or "none", ", ".join(_sizes(new)) or "none")
     elif old.names is None or len(old.names) != len(old.aval.shape):
         if old.aval.shape != new.aval.shape:
             yield _change("shape", str(tuple(old.aval.shape)), str(tuple(new.aval.shape)))
@@ -203,6 +196,14 @@ def _array_changes(old: _Traced, new: _Traced) -> Iterator[str]:
     was, now = old.layout or _layout_of_type(old.aval), new.layout or _layout_of_type(new.aval)
     if was != now and (None not in (old.layout, new.layout) or _layout_of_type(old.aval) != _layout_of_type(new.aval)):
         yield _change("layout", was, now)
+
+
+def _sizes(array: _Traced) -> list[str]:
+    """The axes of an array as `batch=8`, or their sizes alone if they have no names."""
+    sizes = [str(size) for size in array.aval.shape]
+    if array.names is None or len(array.names) != len(sizes):
+        return sizes
+    return [f"{name}={size}" for name, size in zip(array.names, sizes, strict=True)]
 
 
 _PROPERTIES: dict[str, Callable[[Any], str]] = {
