@@ -24,6 +24,8 @@ class Lowered:
 
     def __getattr__(self, name: str) -> Any:
         """Everything else is as JAX has it: `as_text`, `cost_analysis`, ..."""
+        if name.startswith("_"):  # also before there is anything to ask
+            raise AttributeError(name)
         return getattr(self._lowered, name)
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
@@ -47,8 +49,10 @@ class Compiled:
 
     def __getattr__(self, name: str) -> Any:
         """Everything else is as JAX has it: `as_text`, `memory_analysis`, `input_shardings`, ..."""
+        if name.startswith("_"):
+            raise AttributeError(name)
         return getattr(self._compiled, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the program on arguments of the structure it was compiled for."""
         return self._call(self._compiled, args, kwargs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +24,8 @@ def callable_as_pytree(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` such that its arrays are leaves: a module is a pytree already, partials and bound methods become one."""
     if isinstance(fn, functools.partial):
         return _Partial(callable_as_pytree(fn.func), fn.args, fn.keywords)
-    if isinstance(fn, types.MethodType):
-        return _Partial(callable_as_pytree(fn.__func__), (fn.__self__,), {})
+    # methods, and what wrappers of functions bind likewise; a method of a module is a pytree already
+    inner, instance = getattr(fn, "__func__", None), getattr(fn, "__self__", None)
+    if inner is not None and not isinstance(fn, eqx.Module):
+        return _Partial(callable_as_pytree(inner), (instance,), {})
     return fn

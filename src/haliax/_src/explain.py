@@ -11,14 +11,15 @@ import numpy as np
 from jax.core import Tracer
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, Sharding
 
+from haliax._src import jax_compat
 from haliax._src.axis import Axis
 from haliax._src.differences import Signature
 from haliax._src.explanation import ArrayLayout, Explanation, Verdict
 from haliax._src.hlo_collectives import find_collectives
 from haliax._src.jit_plan import Plan
 from haliax._src.layout_text import describe_placement
+from haliax._src.layouts import layout_for
 from haliax._src.program import Decision, Program, unpack, unused_inputs
-from haliax._src.resources import layout_for
 from haliax._src.signature import named_paths
 
 
@@ -88,7 +89,7 @@ def _arguments(
             continue
         after = decision.layout if decision else before
         if compiled is not None:
-            after = compiled.input_shardings[0][i]
+            after = _chosen(compiled.input_shardings[0][i], plan)
         verdict, reason = _verdict(array, before, decision, plan, named=names is not None, shim_active=shim_active)
         found.append(_array_layout(path, names, array, before, after, verdict, reason))
     return tuple(found)
@@ -140,16 +141,29 @@ def _results(plan: Plan, traced: jax.stages.Traced, compiled: jax.stages.Compile
     result = unpack(traced.out_info)
     leaves = zip(named_paths("result", result), jax.tree_util.tree_leaves(result), strict=True)
     infos = [(path, names, info) for (path, names), info in leaves if isinstance(info, jax.ShapeDtypeStruct)]
-    layouts = [None] * len(infos) if compiled is None else jax.tree_util.tree_leaves(compiled.output_shardings)
+    layouts = [None] * len(infos) if compiled is None else _output_shardings(compiled, len(infos))
     return tuple(
         _result(path, names, info, layout, plan) for (path, names, info), layout in zip(infos, layouts, strict=True)
     )
+
+
+def _output_shardings(compiled: jax.stages.Compiled, count: int) -> list[Any]:
+    try:
+        return jax.tree_util.tree_leaves(compiled.output_shardings)
+    except ValueError:  # JAX can not tell them of a program that writes to a `jax.Ref`
+        return [None] * count
+
+
+def _chosen(sharding: Sharding | None, plan: Plan) -> Sharding | None:
+    """A sharding of a compiled program, with a PartitionSpec if the program has a mesh."""
+    return jax_compat.on_mesh(sharding, plan.mesh) if sharding and isinstance(plan.mesh, Mesh) else sharding
 
 
 def _result(
     path: str, names: tuple[str, ...] | None, info: jax.ShapeDtypeStruct, layout: Sharding | None, plan: Plan
 ) -> ArrayLayout:
     """One array of the result; its layout, if no program was compiled, as far as tracing tells."""
+    layout = _chosen(layout, plan)
     if names is not None and plan.output_mapping is not None and plan.mesh is not None:
         if layout is None:
             layout = layout_for("explain", path, names, info.shape, plan.output_mapping, plan.mesh)
@@ -176,6 +190,7 @@ def _array_layout(
         axes=None if names is None or len(names) != len(shape) else tuple(map(Axis, names, shape)),
         shape=shape,
         dtype=str(array.dtype),
+        nbytes=math.prod(shape) * array.dtype.itemsize,
         before=before,
         after=after,
         bytes_per_device=0 if verdict == "unused" else size,

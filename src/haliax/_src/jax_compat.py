@@ -10,10 +10,10 @@ import weakref
 from typing import Any
 
 import jax
-from jax._src import mesh as _mesh, util as _util
+from jax._src import mesh as _mesh, sharding_impls as _sharding_impls, util as _util
 from jax._src.array import ArrayImpl as ArrayImpl
-from jax._src.core import trace_state_clean as _trace_state_clean
-from jax.sharding import AbstractMesh, Mesh
+from jax._src.core import ShardingTypeError as ShardingTypeError, trace_state_clean as _trace_state_clean
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, Sharding
 
 
 def concrete_mesh() -> Mesh | None:
@@ -42,7 +42,8 @@ def is_in_trace() -> bool:
 def mesh_scope(mesh: Mesh | AbstractMesh) -> contextlib.AbstractContextManager[Any]:
     """A context in which `mesh` is the mesh: `jax.set_mesh`, or inside a trace and for an abstract mesh its like."""
     if isinstance(mesh, Mesh) and _trace_state_clean():
-        return jax.set_mesh(mesh)
+        with contextlib.suppress(ValueError):  # jax 0.9.2 takes an eager vmap for a trace here
+            return jax.set_mesh(mesh)
     return jax.sharding.use_abstract_mesh(mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh)
 
 
@@ -69,6 +70,18 @@ def clear_with_jax(owner: Any) -> None:
 def device_order(sharding: jax.sharding.Sharding) -> tuple[Any, ...]:
     """The devices of a sharding in order; JAX tells only their set in public."""
     return tuple(sharding._device_assignment)
+
+
+def on_mesh(sharding: Sharding, mesh: Mesh) -> Sharding:
+    """A sharding that the compiler chose, with a PartitionSpec over `mesh`; JAX gives one only for some arrays."""
+    hlo_sharding = getattr(sharding, "_hlo_sharding", None)
+    if isinstance(sharding, NamedSharding) or hlo_sharding is None:
+        return sharding
+    try:
+        (spec,) = _sharding_impls.parse_flatten_op_sharding(hlo_sharding, mesh)
+    except (AssertionError, NotImplementedError):  # split in a way that this mesh has no axes for
+        return sharding
+    return NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
 
 
 def compiled_count(jitted: Any) -> int:

@@ -13,6 +13,7 @@ from jax.sharding import AbstractMesh, Mesh
 from haliax._src.errors import bad_value, nearest, problem, wrong_type
 from haliax._src.mesh_mismatch import Policy
 from haliax._src.resources import FrozenMapping, MeshLike, check_mapping, freeze
+from haliax._src.signature import argument_names
 
 # what `jax.jit` calls differently
 _RENAMED = {
@@ -65,19 +66,22 @@ def check_options(
         raise wrong_type("named_jit", "mesh", mesh, "a jax.sharding.Mesh or AbstractMesh")
     if on_mesh_mismatch not in get_args(Policy):
         raise bad_value("named_jit", f"on_mesh_mismatch is {on_mesh_mismatch!r}", "expected 'warn', 'move' or 'error'")
-    known = inspect.signature(jax.jit).parameters
+    known = [name for name in inspect.signature(jax.jit).parameters if name != "fun"]
     for name in jit_kwargs:
         if name in _RENAMED:
             raise TypeError(problem("named_jit", f"{name} is an option of jax.jit", f"here it is {_RENAMED[name]}"))
         if name not in known:
             raise TypeError(problem("named_jit", f"unknown option {name!r}", f"options: {', '.join(sorted(known))}"))
+    if not (donate_args is None or isinstance(donate_args, bool | tuple | list)):
+        remedy = "It says which arguments, not how many or where: (True, False) donates the first of two."
+        raise wrong_type("named_jit", "donate_args", donate_args, "a bool, or one for each argument", remedy)
     return JitOptions(
         axis_resources=_checked_mapping("axis_resources", axis_resources, mesh),
         in_axis_resources=_checked_mapping("in_axis_resources", in_axis_resources, mesh),
         out_axis_resources=_checked_mapping("out_axis_resources", out_axis_resources, mesh),
         mesh=mesh,
         donate_args=donate_args,
-        donate_kwargs=donate_kwargs,
+        donate_kwargs=(donate_kwargs,) if isinstance(donate_kwargs, str) else donate_kwargs,
         on_mesh_mismatch=on_mesh_mismatch,
         jit_kwargs=jit_kwargs,
     )
@@ -111,12 +115,15 @@ def check_donated_names(fn: Callable[..., Any], name: str, donate_kwargs: Any) -
             )
 
 
-def donated_leaves(name: str, options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[bool]:
+def donated_leaves(
+    name: str, options: JitOptions, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[bool]:
     """For each leaf of `(args, kwargs)`, whether it is donated.
 
     Args:
         name: The name of the function, for messages.
         options: The options, of which two say what is donated.
+        fn: The function, for the names of arguments that are passed by position.
         args: The positional arguments of a call.
         kwargs: Its keyword arguments.
 
@@ -124,9 +131,9 @@ def donated_leaves(name: str, options: JitOptions, args: tuple[Any, ...], kwargs
         ValueError: If there are more entries than arguments, or they do not fit their structure.
         TypeError: If an entry is no bool.
     """
-    by_position, by_name = options.donate_args, options.donate_kwargs
-    if isinstance(by_position, bool) or by_position is None:
-        by_position = (bool(by_position),) * len(args)
+    by_position, by_name = options.donate_args or (), options.donate_kwargs
+    if by_position is True:
+        by_position = (True,) * len(args)
     by_position = tuple(by_position)
     if len(by_position) > len(args):
         raise bad_value(
@@ -135,11 +142,13 @@ def donated_leaves(name: str, options: JitOptions, args: tuple[Any, ...], kwargs
             f"expected at most one for each positional argument, of which this call has {len(args)}",
             "Arguments passed by keyword are donated with donate_kwargs; `self` counts as an argument of a method.",
         )
-    by_position += (False,) * (len(args) - len(by_position))
     if isinstance(by_name, bool) or by_name is None:
         by_name = dict.fromkeys(kwargs, bool(by_name))
     elif not isinstance(by_name, Mapping):
         by_name = dict.fromkeys(by_name, True)
+    by_position += tuple(
+        by_name.get(parameter, False) for parameter in argument_names(fn, len(args))[len(by_position) :]
+    )
     wanted = (by_position, {key: by_name.get(key, False) for key in kwargs})
     try:
         flags = jax.tree_util.tree_leaves(jax.tree.broadcast(wanted, (args, kwargs)))

@@ -7,6 +7,7 @@ and the mapping. The rest is `jax.jit` on flat leaves.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import operator
 import threading
@@ -34,8 +35,10 @@ from haliax._src.resources import (
     MeshLike,
     ResourceMapping,
     ambient_mesh,
+    as_seen_here,
     check_mapping,
     current_mapping,
+    is_in_force,
     mesh_axes,
 )
 from haliax._src.retraces import History
@@ -69,11 +72,11 @@ _MOST_PROGRAMS = 1024
 class WrappedCallable(Protocol[P, R]):
     """What `named_jit` returns, as a type."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         ...
 
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def lower(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Lower the program without running it."""
         ...
 
@@ -89,9 +92,11 @@ class NamedJit(Generic[P, R]):
     __name__: str
 
     def __init__(self, fn: Callable[P, R], options: JitOptions):
+        safe_update_wrapper(self, fn)
+        for name in ("lower", "trace", "eval_shape", "explain", "clear_cache"):  # a function may have attributes too
+            self.__dict__.pop(name, None)
         self._fn = fn
         self._options = options
-        safe_update_wrapper(self, fn)
         self._fn_leaves, self._fn_treedef = tree_flatten(callable_as_pytree(fn))
         self._fn_arrays = [leaf for leaf in self._fn_leaves if isinstance(leaf, TRACED)]
         self._programs: dict[Any, Program] = {}
@@ -102,11 +107,18 @@ class NamedJit(Generic[P, R]):
     def __repr__(self) -> str:
         return f"named_jit({self.__name__})"
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NamedJit, (self._fn, self._options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NamedJit[P, R]:
+        # the options hold a mesh, whose devices can not be copied
+        return NamedJit(copy.deepcopy(self._fn, memo), self._options)
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function on these arguments, compiled."""
         program, arrays, _ = self._select(args, kwargs, TRACED)
         mesh = program.plan.mesh
-        if mesh is None or mesh is jax_compat.concrete_mesh():
+        if mesh is None or is_in_force(mesh):
             return unpack(program(arrays))
         with jax_compat.mesh_scope(mesh):
             return unpack(program(arrays))
@@ -115,7 +127,7 @@ class NamedJit(Generic[P, R]):
         """Bind to an instance, as a function in a class body does."""
         return self if instance is None else BoundNamedJit(self, instance)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Lower the program for these arguments, which may be ShapeDtypeStructs, without running it.
 
         Returns:
@@ -131,7 +143,7 @@ class NamedJit(Generic[P, R]):
             lowered = program.jitted.trace(*program.abstract_inputs(arrays)).lower(lowering_platforms=platforms)
         return Lowered(lowered, self._call_compiled(program, signature))
 
-    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+    def trace(self, /, *args: Any, **kwargs: Any) -> jax.stages.Traced:
         """Trace the program for these arguments, which may be ShapeDtypeStructs, over its flat leaves.
 
         Source:
@@ -141,7 +153,7 @@ class NamedJit(Generic[P, R]):
         with _scope(program):
             return program.jitted.trace(*program.abstract_inputs(arrays))
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result for these arguments, with a ShapeDtypeStruct in place of each array.
 
         Source:
@@ -151,7 +163,7 @@ class NamedJit(Generic[P, R]):
         with _scope(program):
             return unpack(jax.eval_shape(program.jitted, *program.abstract_inputs(arrays)))
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """Say what a call with these arguments, which may be ShapeDtypeStructs, does with layouts, without running it.
 
         Returns:
@@ -184,18 +196,22 @@ class NamedJit(Generic[P, R]):
         mesh = options.mesh
         if mesh is None:
             mesh = ambient_mesh() or _shared_mesh(arrays)
+        elif jax_compat.is_in_trace():
+            mesh = as_seen_here(mesh)
         shim = mapping is not None and options.in_axis_resources is None and shim_is_active(mesh)
         key = (treedef, statics, mesh, mapping, shim)
         try:
             program = self._programs.get(key)
         except TypeError as error:
-            raise unhashable_static(self.__name__, self._fn, args, kwargs, error) from None
+            raise unhashable_static(self.__name__, self._fn, args, kwargs, error) from error
         if program is None:
-            program = self._add_program(key, leaves, args, kwargs)
+            program = self._add_program(key, leaves, args, kwargs, traced)
         return program, arrays, (treedef, statics)
 
-    def _add_program(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        plan = self._plan(key, leaves, args, kwargs)
+    def _add_program(
+        self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], traced: tuple[type, ...]
+    ) -> Program:
+        plan = self._plan(key, leaves, args, kwargs, traced)
         with self._lock:  # threads that call for the first time share one program, and so one trace
             program = self._programs.get(key)
             if program is None:
@@ -204,25 +220,29 @@ class NamedJit(Generic[P, R]):
                 program = self._programs[key] = Program(plan, self._history)
         return program
 
-    def _plan(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+    def _plan(
+        self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], traced: tuple[type, ...]
+    ) -> Plan:
         treedef, _, mesh, mapping, shim = key
         options = self._options
         inputs = options.in_axis_resources if not shim else mapping
         outputs = mapping if options.out_axis_resources is None else options.out_axis_resources
         self._check_mesh(mesh, inputs, mapping, outputs)
-        flags = donated_leaves(self.__name__, options, args, kwargs)
+        flags = donated_leaves(self.__name__, options, self._fn, args, kwargs)
         paths = named_paths("fn", self._fn_treedef.unflatten(self._fn_leaves)) + call_paths(self._fn, args, kwargs)
+        held = len(self._fn_leaves)
+        flags = [False] * held + flags
         leaves = [*self._fn_leaves, *leaves]
-        flags = [False] * len(self._fn_leaves) + flags
-        traced = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ABSTRACT)]
-        statics = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, ABSTRACT))
+        # shapes stand for arrays ahead of time, and only in arguments
+        arrays = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TRACED if i < held else traced)]
+        statics = tuple((i, leaves[i]) for i in sorted({*range(len(leaves))} - {*arrays}))
         return Plan(
             name=self.__name__,
             treedef=treedef_tuple([self._fn_treedef, *treedef.children()]),
             statics=statics,
             static_paths=[paths[i][0] for i, _ in statics],
-            paths=[paths[i] for i in traced],
-            donated=frozenset(position for position, i in enumerate(traced) if flags[i]),
+            paths=[paths[i] for i in arrays],
+            donated=frozenset(position for position, i in enumerate(arrays) if flags[i]),
             mesh=mesh,
             input_mapping=inputs,
             compute_mapping=mapping,
@@ -261,7 +281,7 @@ class NamedJit(Generic[P, R]):
                     )
                 )
             with _scope(program):
-                return unpack(compiled(*program.prepare([*self._fn_arrays, *arrays])))
+                return unpack(program.run_compiled(compiled, [*self._fn_arrays, *arrays]))
 
         return call
 
@@ -279,23 +299,23 @@ class BoundNamedJit:
         safe_update_wrapper(self, jitted)
         self.__wrapped__ = functools.partial(jitted._fn, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled function."""
         return self.__func__(self.__self__, *args, **kwargs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """See `NamedJit.lower`."""
         return self.__func__.lower(self.__self__, *args, **kwargs)
 
-    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+    def trace(self, /, *args: Any, **kwargs: Any) -> jax.stages.Traced:
         """See `NamedJit.trace`."""
         return self.__func__.trace(self.__self__, *args, **kwargs)
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
         """See `NamedJit.eval_shape`."""
         return self.__func__.eval_shape(self.__self__, *args, **kwargs)
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """See `NamedJit.explain`."""
         return self.__func__.explain(self.__self__, *args, **kwargs)
 
@@ -303,7 +323,7 @@ class BoundNamedJit:
 def _scope(program: Program) -> contextlib.AbstractContextManager[Any]:
     """The mesh of a program, if it is not in force already."""
     mesh = program.plan.mesh
-    if mesh is None or mesh is jax_compat.concrete_mesh():
+    if mesh is None or is_in_force(mesh):
         return contextlib.nullcontext()
     return jax_compat.mesh_scope(mesh)
 
@@ -380,7 +400,7 @@ def named_jit(
         axis_resources: Mesh axes by axis name, in force while the function runs and for the named arrays of its
             result; the mapping in force at the call if None.
         mesh: The mesh to run on. If None: the one in force (`haliax.set_mesh`, `jax.set_mesh`, `with mesh:`), else the
-            one that all committed arguments share.
+            one that all committed arguments share (outside a trace).
         in_axis_resources: If given, named arguments are put in the layout of this mapping on every call. If not, every
             array keeps the sharding it has.
         out_axis_resources: The mapping for the named arrays of the result, if it is not `axis_resources`.

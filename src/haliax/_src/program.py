@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -22,9 +23,9 @@ from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.differences import Signature
 from haliax._src.errors import problem
-from haliax._src.jax_compat import ArrayImpl
 from haliax._src.jit_plan import Plan
 from haliax._src.layout_text import describe_placement
+from haliax._src.layouts import constrain, has_layout, in_memory_of, layout_for, memory_kind, place
 from haliax._src.mesh_mismatch import (
     Argument,
     MeshMismatchError,
@@ -33,19 +34,10 @@ from haliax._src.mesh_mismatch import (
     find_misplaced,
     report,
 )
-from haliax._src.resources import (
-    FrozenMapping,
-    MeshLike,
-    axis_mapping,
-    constrain,
-    layout_for,
-)
+from haliax._src.resources import FrozenMapping, MeshLike, axis_mapping
 from haliax._src.retraces import History
 from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types
 from haliax._src.signature import TRACED, merge_leaves
-
-# what a function raised itself is marked, to tell it from a refusal by JAX
-_MARK = "_raised_by_the_function_haliax_traced"
 
 # a program forgets nothing it has warned about, so it stops warning at some point
 _MOST_WARNINGS = 1024
@@ -89,11 +81,7 @@ def flat_function(plan: Plan, history: History) -> Callable[..., Any]:
         history.traced(Signature(plan, tuple(map(jax.typeof, arrays)), (None,) * len(arrays)))
         fn, args, kwargs = treedef.unflatten(merge_leaves(arrays, statics))
         with contextlib.nullcontext() if mapping is None else axis_mapping(mapping):
-            try:
-                result = fn(*args, **kwargs)
-            except Exception as error:
-                setattr(error, _MARK, True)
-                raise
+            result = fn(*args, **kwargs)
         if output_mapping is not None and mesh is not None:
             result = _constrain_result(name, result, output_mapping, mesh)
         return _pack(result)
@@ -135,15 +123,15 @@ class Program:
 
     def __init__(self, plan: Plan, history: History):
         self.plan, self.history = plan, history
-        self.jitted = jax.jit(
-            flat_function(plan, history), donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options
-        )
+        flat = flat_function(plan, history)
+        self._traced_code = flat.__code__
+        self.jitted = jax.jit(flat, donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options)
         self._abstract = isinstance(plan.mesh, AbstractMesh)
         named = [i for i, (_, names) in enumerate(plan.paths) if names is not None]
         self._mapped = [] if plan.input_mapping is None or plan.mesh is None else named
         self._layouts: dict[int, tuple[Any, NamedSharding]] = {}
         self._examined = False
-        self._mismatch_seen = self._refused_once = False
+        self._mismatch_seen = self._shapes_count = False
         self._unused: frozenset[int] = frozenset()
         self._warned: set[Any] = set()
 
@@ -175,11 +163,24 @@ class Program:
             result = self.jitted(*prepared)
         if first:
             self.history.laid_out(self.plan, [describe_placement(array, self.plan.mesh) for array in prepared])
-        # nothing can fail any more: a moved argument that was to be donated gives its memory back
-        for i in self.plan.donated:
-            if prepared[i] is not arrays[i] and isinstance(arrays[i], jax.Array):
-                arrays[i].delete()
+        self._free_moved(arrays, prepared)
         return result
+
+    def run_compiled(self, compiled: jax.stages.Compiled, arrays: Sequence[Any]) -> Any:
+        """Run what was compiled ahead of time, on arrays that are first put where they belong."""
+        if self.plan.donated:
+            self._check_donated_once(arrays)
+        prepared = self.prepare(arrays)
+        result = compiled(*prepared)
+        self._free_moved(arrays, prepared)
+        return result
+
+    def _free_moved(self, arrays: Sequence[Any], prepared: Sequence[Any]) -> None:
+        """Now that nothing can fail any more, free the arguments that were moved and were to be donated."""
+        for i in self.plan.donated:
+            array = arrays[i]
+            if prepared[i] is not array and isinstance(array, jax.Array) and not isinstance(array, Tracer):
+                array.delete()
 
     def _examine(self, arrays: Sequence[Any]) -> None:
         """Look at the arrays of the first call, so that no trace is spent on a layout that JAX then refuses."""
@@ -190,7 +191,7 @@ class Program:
                 # arguments that the function does not use may live anywhere
                 self._unused = unused_inputs(self.jitted.trace(*self.abstract_inputs(arrays)).jaxpr)
             self._mismatch_seen = True
-        self._examined = True
+        self._examined = not self._abstract
 
     def _check_donated_once(self, arrays: Sequence[Any]) -> None:
         """Raise if an array that is donated is passed twice: on several devices JAX may crash the process."""
@@ -220,21 +221,7 @@ class Program:
         layouts = self._input_layouts(arrays)
         if self._mismatch_seen:
             layouts |= self._relocations(arrays)
-        return self._transfer(arrays, layouts) if layouts else arrays
-
-    def _transfer(self, arrays: Sequence[Any], layouts: Mapping[int, NamedSharding]) -> list[Any]:
-        out = list(arrays)
-        # memory that will be donated must not be shared with the caller's array
-        for may_alias in (None, False):
-            chosen = [i for i in layouts if (i in self.plan.donated) == (may_alias is False)]
-            concrete = [i for i in chosen if not isinstance(out[i], Tracer)]
-            for i in chosen:
-                if isinstance(out[i], Tracer):
-                    out[i] = constrain(out[i], layouts[i])
-            moved = jax.device_put([out[i] for i in concrete], [layouts[i] for i in concrete], may_alias=may_alias)
-            for i, array in zip(concrete, moved, strict=True):
-                out[i] = array
-        return out
+        return place(arrays, layouts, self.plan.donated) if layouts else arrays
 
     # the layout of inputs ------------------------------------------------------------------------------------------
 
@@ -243,11 +230,13 @@ class Program:
         pending = {}
         for i in self._mapped:
             array = arrays[i]
-            key = (np.shape(array), _memory_kind(array))
+            if isinstance(array, jax.Ref):  # it can not be moved
+                continue
+            key = (np.shape(array), memory_kind(array))
             known = self._layouts.get(i)
             if known is None or known[0] != key:
                 known = self._layouts[i] = key, self.input_layout(i, array)
-            if not _has_layout(array, known[1]):
+            if not has_layout(array, known[1]):
                 pending[i] = known[1]
         return pending
 
@@ -260,9 +249,8 @@ class Program:
         if len(shape) != len(names):
             given = f"{path} has axes ({', '.join(names)}) and holds an array of shape {shape}"
             raise ValueError(problem(op, given, "expected one dimension for each axis"))
-        layout = layout_for(op, path, names, shape, plan.input_mapping or plan.compute_mapping, plan.mesh)
-        kind = _memory_kind(array)
-        return layout if kind is None or self._abstract else layout.with_memory_kind(kind)
+        mapping = plan.compute_mapping if plan.input_mapping is None else plan.input_mapping
+        return in_memory_of(array, layout_for(op, path, names, shape, mapping, plan.mesh))
 
     def abstract_inputs(self, arrays: Sequence[Any]) -> list[Any]:
         """The inputs of a program that is lowered and not run: in the layouts that a call would give them.
@@ -293,20 +281,30 @@ class Program:
 
     def refused(self, arrays: Sequence[Any], error: Exception) -> bool:
         """Whether JAX refused a call because of where its arguments live."""
-        mesh = self.plan.mesh
-        misplaced = self._misplaced(arrays, refused=True)
-        if getattr(error, _MARK, False) and isinstance(mesh, Mesh):
+        if not isinstance(error, ValueError) or any(_is_deleted(array) for array in arrays):
+            return False
+        mesh, tracing = self.plan.mesh, self._raised_while_tracing(error)
+        self._unused = frozenset()  # which arguments are used may depend on their shapes
+        # an array on a mesh of another shape fails when JAX names the layout of a result
+        self._shapes_count = not tracing and type(error).__name__ == "IndivisibleError"
+        misplaced = self._misplaced(arrays)
+        if tracing and isinstance(mesh, Mesh):
             # the function itself failed: only arrays whose types name another mesh can be the cause
             misplaced = [m for m in misplaced if has_other_axis_types(m.argument.array, mesh)]
-        self._mismatch_seen = self._refused_once = bool(misplaced)
-        if not misplaced and mesh is None and not getattr(error, _MARK, False):
+        self._mismatch_seen = bool(misplaced)
+        if not misplaced and mesh is None and not tracing:
             self._explain_refusal(arrays, error)
         return self._mismatch_seen
 
-    def _misplaced(self, arrays: Sequence[Any], refused: bool = False) -> list[Misplaced]:
+    def _raised_while_tracing(self, error: Exception) -> bool:
+        """Whether an error comes from the function, rather than from what JAX does before or after it is traced."""
+        frames = traceback.walk_tb(error.__traceback__)
+        return any(frame.f_code is self._traced_code for frame, _ in frames)
+
+    def _misplaced(self, arrays: Sequence[Any]) -> list[Misplaced]:
         """The arguments on another mesh, but for those that the input mapping lays out in any case.
 
-        Those on a mesh of another shape JAX may well accept, so they count only if it has refused.
+        Those on a mesh of another shape JAX may well accept, so they count only once it has not.
         """
         plan = self.plan
         if not isinstance(plan.mesh, Mesh):
@@ -317,7 +315,7 @@ class Program:
             if i not in self._mapped and i not in self._unused
         }
         misplaced = find_misplaced(arguments, plan.mesh, plan.compute_mapping)
-        return misplaced if refused or self._refused_once else [m for m in misplaced if m.reason != OTHER_SHAPE]
+        return [m for m in misplaced if m.reason != OTHER_SHAPE or self._shapes_count]
 
     def _relocations(self, arrays: Sequence[Any]) -> dict[int, NamedSharding]:
         """Where the arguments on another mesh go, after the policy has had its say."""
@@ -362,22 +360,8 @@ def _is_weak(array: Any) -> bool:
     return bool(getattr(array, "weak_type", False))
 
 
-def _memory_kind(array: Any) -> str | None:
-    return array.sharding.memory_kind if isinstance(array, ArrayImpl) else None
-
-
-def _has_layout(array: Any, layout: NamedSharding | None) -> bool:
-    """Whether an array is committed to this layout on this very mesh."""
-    if layout is None or not isinstance(array, jax.Array) or isinstance(array, Tracer):
-        return False
-    sharding = array.sharding
-    if sharding == layout:
-        return array.committed
-    return (
-        isinstance(sharding, NamedSharding)
-        and sharding.mesh == layout.mesh
-        and sharding.is_equivalent_to(layout, array.ndim)
-    )
+def _is_deleted(array: Any) -> bool:
+    return isinstance(array, jax.Array) and not isinstance(array, Tracer) and array.is_deleted()
 
 
 def _call_site() -> tuple[int, tuple[str, int]]:

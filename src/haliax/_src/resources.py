@@ -10,14 +10,12 @@ import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
-import jax
-from jax.core import Tracer
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, PartitionSpec
 
 from haliax._src import jax_compat
-from haliax._src.errors import problem
+from haliax._src.errors import bad_value, problem, wrong_type
 
 PhysicalAxisSpec: TypeAlias = str | Sequence[str]
 """A mesh axis, or several that share one array axis."""
@@ -37,19 +35,52 @@ class FrozenMapping(dict[str, Any]):
     __slots__ = ("_hash",)
 
     def __init__(self, mapping: Mapping[str, Any]):
-        """Normalise sequences to tuples, so that equal mappings compare equal."""
-        super().__init__(
-            {name: spec if isinstance(spec, str) or spec is None else tuple(spec) for name, spec in mapping.items()}
-        )
+        """Check the entries, and normalise sequences to tuples, so that equal mappings compare equal."""
+        super().__init__({_checked_name(name): _checked_entry(name, spec) for name, spec in mapping.items()})
         self._hash = hash(frozenset(self.items()))
 
     def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._hash
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("axis mapping: it can not be changed. Make another with {**mapping, ...}.")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise wrong_type("axis mapping", "a key", name, "the name of an axis")
+    return name
+
+
+def _checked_entry(name: str, spec: Any) -> str | tuple[str, ...] | None:
+    """The mesh axes of one entry in normal form."""
+    if spec is None or isinstance(spec, str):
+        return spec
+    if not isinstance(spec, Sequence) or not all(isinstance(axis, str) for axis in spec):
+        raise wrong_type("axis mapping", f"the entry of axis {name!r}", spec, "a mesh axis, several, or None")
+    if len(set(spec)) != len(spec):
+        given = f"axis {name!r} is mapped to ({', '.join(spec)})"
+        raise bad_value("axis mapping", given, "expected distinct mesh axes")
+    return tuple(spec)
+
 
 def freeze(mapping: ResourceMapping | None) -> FrozenMapping | None:
-    """The normal form of a mapping; None stays None."""
-    return mapping if mapping is None or isinstance(mapping, FrozenMapping) else FrozenMapping(mapping)
+    """The normal form of a mapping; None stays None.
+
+    Raises:
+        TypeError: If it is no mapping from names to mesh axes.
+        ValueError: If an entry repeats a mesh axis.
+    """
+    if mapping is None or isinstance(mapping, FrozenMapping):
+        return mapping
+    if not isinstance(mapping, Mapping):
+        raise wrong_type("axis mapping", "it", mapping, "a mapping from axis names to mesh axes")
+    return FrozenMapping(mapping)
 
 
 _current_mapping: ContextVar[FrozenMapping | None] = ContextVar("haliax_axis_mapping", default=None)
@@ -75,7 +106,9 @@ def axis_mapping(mapping: ResourceMapping, *, merge: bool = False, **kwargs: Phy
     Yields:
         Nothing; the mapping holds for this thread until the context ends.
     """
-    entries = dict(mapping)
+    entries = freeze(mapping)
+    if entries is None:
+        raise wrong_type("axis_mapping", "mapping", mapping, "a mapping from axis names to mesh axes")
     if merge:
         entries = {**(current_mapping() or {}), **entries}
     token = _current_mapping.set(FrozenMapping({**entries, **kwargs}))
@@ -87,10 +120,12 @@ def axis_mapping(mapping: ResourceMapping, *, merge: bool = False, **kwargs: Phy
 
 def ambient_mesh() -> MeshLike | None:
     """The mesh in force here: set with `jax.set_mesh`, that of the current trace, or entered with `with mesh:`."""
-    abstract = jax_compat.abstract_mesh()
-    if abstract is not None and AxisType.Manual in abstract.axis_types:
-        return abstract  # inside shard_map only the mesh of the trace knows which axes are manual
-    return jax_compat.concrete_mesh() or abstract or jax_compat.legacy_mesh()
+    concrete, abstract = jax_compat.concrete_mesh(), jax_compat.abstract_mesh()
+    if abstract is None:
+        return concrete or jax_compat.legacy_mesh()
+    # inside a trace the abstract mesh is the one that counts: of a `named_jit` on another mesh, or inside `shard_map`,
+    # which makes axes manual
+    return concrete if concrete is not None and concrete.abstract_mesh == abstract else abstract
 
 
 def resolve_mesh(mesh: MeshLike | None = None) -> MeshLike | None:
@@ -99,6 +134,27 @@ def resolve_mesh(mesh: MeshLike | None = None) -> MeshLike | None:
 
 
 _get_mesh = resolve_mesh
+
+
+def is_in_force(mesh: MeshLike) -> bool:
+    """Whether `mesh` is the mesh here, for JAX too."""
+    return mesh is ambient_mesh() and mesh is not jax_compat.legacy_mesh()
+
+
+def manual_axes() -> frozenset[str]:
+    """The mesh axes that `shard_map` has made manual at this point."""
+    mesh = jax_compat.abstract_mesh()
+    if mesh is None or AxisType.Manual not in mesh.axis_types:
+        return frozenset()
+    return frozenset(n for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if t == AxisType.Manual)
+
+
+def as_seen_here(mesh: MeshLike) -> MeshLike:
+    """`mesh` itself; inside a `shard_map` over it, the mesh of the trace, which knows what is manual."""
+    ambient = jax_compat.abstract_mesh()
+    if ambient is None or AxisType.Manual not in ambient.axis_types or ambient.shape_tuple != mesh.shape_tuple:
+        return mesh
+    return ambient
 
 
 def require_mesh(op: str, mesh: MeshLike | None = None) -> MeshLike:
@@ -155,115 +211,3 @@ def format_mesh(mesh: MeshLike) -> str:
 def split_factor(mesh: MeshLike, spec: PhysicalAxisSpec | None) -> int:
     """Into how many parts an axis with this mapping entry is split."""
     return math.prod(mesh.shape[axis] for axis in mesh_axes(spec))
-
-
-def layout_for(
-    op: str, path: str, names: Sequence[str], sizes: Sequence[int], mapping: ResourceMapping | None, mesh: MeshLike
-) -> NamedSharding:
-    """The sharding that a mapping gives to one array, checked before anything is moved.
-
-    Args:
-        op: The operation, for error messages.
-        path: Where the array was found, for error messages.
-        names: The axis names of the array.
-        sizes: The axis sizes.
-        mapping: Mesh axes by axis name.
-        mesh: The mesh to lay it out on.
-
-    Returns:
-        A NamedSharding with one entry for each axis.
-
-    Raises:
-        ValueError: If a mesh axis is unknown or used for two axes, or an axis does not divide. On automatic axes a
-            constraint that does not divide would replicate silently.
-    """
-    spec = pspec_for_names(names, mapping)
-    taken: dict[str, str] = {}
-    for name, size, entry in zip(names, sizes, spec, strict=True):
-        for axis in mesh_axes(entry):
-            if axis not in mesh.axis_names:
-                raise unknown_mesh_axis(op, name, axis, mesh)
-            if axis in taken:
-                raise ValueError(
-                    problem(
-                        op,
-                        f"{path}: axes {taken[axis]!r} and {name!r} are both mapped to mesh axis {axis!r}",
-                        "expected distinct mesh axes",
-                        f"Map one of them to another mesh axis; the mesh has {format_mesh(mesh)}.",
-                    )
-                )
-            taken[axis] = name
-        factor = split_factor(mesh, entry)
-        if size % factor:
-            raise indivisible(op, path, name, size, mesh_axes(entry), mesh)
-    return NamedSharding(mesh, spec)  # pyright: ignore[reportArgumentType]  (AbstractMesh is accepted)
-
-
-def indivisible(op: str, path: str, name: str, size: int, axes: Sequence[str], mesh: MeshLike) -> ValueError:
-    """The error for an axis that can not be split evenly over its mesh axes."""
-    factor = math.prod(mesh.shape[axis] for axis in axes)
-    below, above = size // factor * factor, -(-size // factor) * factor
-    fitting = f"{below} or {above}" if below else f"{above} or {above + factor}"
-    over = ", ".join(f"{axis}={mesh.shape[axis]}" for axis in axes)
-    return ValueError(
-        problem(
-            op,
-            f"{path}: axis {name}={size} can not be split over mesh axes ({over})",
-            f"expected a multiple of {factor}",
-            f"The nearest sizes that fit are {fitting}; see haliax.partitioning.round_axis_for_partitioning.",
-        )
-    )
-
-
-def constrain(array: Any, sharding: NamedSharding) -> Any:
-    """Give an array this layout: a transfer outside a trace, a constraint (`reshard` on explicit axes) inside one.
-
-    Args:
-        array: An array of any shape.
-        sharding: The layout, one entry for each dimension.
-
-    Returns:
-        The array in that layout.
-
-    Source:
-        `jax.device_put`, `jax.lax.with_sharding_constraint`, `jax.sharding.reshard`
-    """
-    if not isinstance(array, Tracer):
-        return jax.device_put(array, sharding)
-    mesh = sharding.mesh
-    kinds = set(mesh.axis_types) - {AxisType.Manual}  # what shard_map has made manual is fixed
-    if not kinds:
-        return array
-    if kinds == {AxisType.Auto}:
-        return jax.lax.with_sharding_constraint(array, sharding)
-    if kinds == {AxisType.Explicit}:
-        return jax.sharding.reshard(array, sharding)
-    # a mixed mesh: each kind of axis has its own primitive, which refuses the axes of the other kind
-    _check_explicit_first(sharding)
-    array = jax.sharding.reshard(array, _restrict(sharding, AxisType.Explicit))
-    return jax.lax.with_sharding_constraint(array, _restrict(sharding, AxisType.Auto))
-
-
-def _check_explicit_first(sharding: NamedSharding) -> None:
-    """Raise for what JAX can not express: an axis split over an automatic mesh axis and, within it, an explicit one."""
-    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-    for entry in sharding.spec:
-        axes = mesh_axes(entry)
-        explicit = [axis for axis in axes if types[axis] == AxisType.Explicit]
-        if tuple(explicit) != axes[: len(explicit)]:
-            raise ValueError(
-                problem(
-                    "shard",
-                    f"one axis is split over mesh axes ({', '.join(axes)})",
-                    f"expected the explicit ones ({', '.join(explicit)}) first",
-                    "Change their order in the axis mapping.",
-                )
-            )
-
-
-def _restrict(sharding: NamedSharding, kind: AxisType) -> NamedSharding:
-    """The part of a sharding that concerns the mesh axes of one kind."""
-    mesh = sharding.mesh
-    keep = {name for name, axis_type in zip(mesh.axis_names, mesh.axis_types, strict=True) if axis_type == kind}
-    entries = [tuple(axis for axis in mesh_axes(entry) if axis in keep) or None for entry in sharding.spec]
-    return NamedSharding(mesh, PartitionSpec(*entries))

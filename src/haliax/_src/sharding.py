@@ -16,13 +16,12 @@ from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, axis_name
 from haliax._src.errors import problem
+from haliax._src.layouts import has_layout, in_memory_of, layout_for, place
 from haliax._src.resources import (
     MeshLike,
     PhysicalAxisSpec,
     ResourceMapping,
-    constrain,
     current_mapping,
-    layout_for,
     mesh_axes,
     pspec_for_names,
     require_mesh,
@@ -236,12 +235,18 @@ def shard(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = 
     if target_mesh is None:
         warnings.warn("shard: there is no mesh, so nothing is sharded. Pass mesh=...", stacklevel=2)
         return x
-    mapping = _without_manual_axes(mapping)
     flat, treedef = jax.tree_util.tree_flatten_with_path(x, is_leaf=is_named)
-    layouts = [_layout(path, leaf, mapping, target_mesh, relocate=mesh is not None) for path, leaf in flat]
-    moved = _constrain_all([_raw(leaf) for _, leaf in flat], layouts)
+    arrays = [leaf.array if is_named(leaf) else leaf for _, leaf in flat]
+    layouts = {}
+    for i, (path, leaf) in enumerate(flat):
+        layout = _layout(path, leaf, mapping, target_mesh, relocate=mesh is not None)
+        # an array that has its layout is returned itself: another one would share its memory
+        if layout is not None and not has_layout(arrays[i], layout):
+            layouts[i] = layout
+    placed = place(arrays, layouts)
     return treedef.unflatten(
-        leaf.like(raw, leaf.axis_names) if is_named(leaf) else raw for (_, leaf), raw in zip(flat, moved, strict=True)
+        leaf.like(array, leaf.axis_names) if is_named(leaf) else array
+        for (_, leaf), array in zip(flat, placed, strict=True)
     )
 
 
@@ -255,51 +260,18 @@ def auto_sharded(x: T, mesh: MeshLike | None = None) -> T:
     return x if current_mapping() is None or resolve_mesh(mesh) is None else shard(x, mesh=mesh)
 
 
-def _raw(leaf: Any) -> Any:
-    return leaf.array if is_named(leaf) else leaf
-
-
 def _layout(
     path: Any, leaf: Any, mapping: ResourceMapping | None, mesh: MeshLike, relocate: bool
 ) -> NamedSharding | None:
     """Where one leaf goes, or None if it stays."""
-    raw = _raw(leaf)
-    if is_named(leaf) and mapping is not None and hasattr(raw, "shape"):
+    if is_named(leaf) and mapping is not None and hasattr(leaf.array, "shape"):
         where = "x" + jax.tree_util.keystr(path)
-        return layout_for("shard", where, leaf.axis_names, leaf._sizes(), mapping, mesh)
+        layout = layout_for("shard", where, leaf.axis_names, leaf._sizes(), mapping, mesh)
+        return in_memory_of(leaf.array, layout)
+    raw = leaf.array if is_named(leaf) else leaf
     if relocate and isinstance(mesh, Mesh) and lives_elsewhere(raw, mesh):
         return layout_on(mesh, raw, None, None)
     return None
-
-
-def _constrain_all(arrays: Sequence[Any], layouts: Sequence[NamedSharding | None]) -> list[Any]:
-    """Give each array its layout; arrays outside a trace go in one transfer."""
-    out = list(arrays)
-    concrete = [i for i, layout in enumerate(layouts) if layout is not None and not isinstance(out[i], Tracer)]
-    for i, layout in enumerate(layouts):
-        if layout is not None and isinstance(out[i], Tracer):
-            out[i] = constrain(out[i], layout)
-    if concrete:
-        moved = jax.device_put([out[i] for i in concrete], [layouts[i] for i in concrete])
-        for i, array in zip(concrete, moved, strict=True):
-            out[i] = array
-    return out
-
-
-def _without_manual_axes(mapping: ResourceMapping | None) -> ResourceMapping | None:
-    """Inside `shard_map`, what a mapping says of the mesh axes that are not manual there."""
-    manual = manual_axes()
-    if not manual or mapping is None:
-        return mapping
-    return {name: tuple(axis for axis in mesh_axes(spec) if axis not in manual) for name, spec in mapping.items()}
-
-
-def manual_axes() -> frozenset[str]:
-    """The mesh axes that `shard_map` has made manual at this point."""
-    mesh = jax_compat.abstract_mesh()
-    if mesh is None:
-        return frozenset()
-    return frozenset(n for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if t == AxisType.Manual)
 
 
 def all_mesh_axes_explicit(mesh: MeshLike, pspec: PartitionSpec) -> bool:
