@@ -37,6 +37,7 @@ class ArrayLayout:
         axes: Its axes; None if it is no NamedArray's.
         shape: Its global shape.
         dtype: The name of its dtype.
+        nbytes: Its size as a whole.
         before: The sharding it comes with; None for a result, and for an array that is committed to none.
         after: The sharding it has in the program; None if only the compiler can tell.
         bytes_per_device: Its size on one device, 0 if the program does not take it; None if `after` is not known.
@@ -48,6 +49,7 @@ class ArrayLayout:
     axes: tuple[Axis, ...] | None
     shape: tuple[int, ...]
     dtype: str
+    nbytes: int
     before: Sharding | None
     after: Sharding | None
     bytes_per_device: int | None
@@ -149,10 +151,11 @@ def _array_table(kind: str, arrays: Sequence[ArrayLayout], mesh: MeshLike | None
     rows: Table = [(kind, "axes", "dtype", *layouts, "bytes/device", "verdict", "why")]
     for array in arrays:
         shown = [_layout(sharding, mesh) for sharding in (array.before, array.after)][-len(layouts) :]
-        size = "?" if array.bytes_per_device is None else f"{array.bytes_per_device:,}"
+        size = f"at most {array.nbytes:,}" if array.bytes_per_device is None else f"{array.bytes_per_device:,}"
         rows.append((array.path, _axes(array), array.dtype, *shown, size, array.verdict, array.reason))
-    known = [array.bytes_per_device for array in arrays if array.bytes_per_device is not None]
-    total = f"{'' if len(known) == len(arrays) else 'at least '}{sum(known):,}"
+    known = all(array.bytes_per_device is not None for array in arrays)
+    most = sum(array.nbytes if array.bytes_per_device is None else array.bytes_per_device for array in arrays)
+    total = f"{most:,}" if known else f"at most {most:,}"
     return [*rows, ("total", "", "", *[""] * len(layouts), total, "", "")]
 
 
