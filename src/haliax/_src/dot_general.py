@@ -5,6 +5,7 @@ The protocol stands by itself, so that layers need to know nothing of quantizati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import equinox as eqx
@@ -58,3 +59,8 @@ class DefaultDotGeneralOp(eqx.Module):
         return DefaultDotGeneralOp()
 
     default = init
+
+
+def contraction(op: DotGeneralOp) -> Callable[..., jax.Array]:
+    """What `haliax.dot` is given for an operation: `jax.lax.dot_general` itself, which it compiles, if that is all."""
+    return jax.lax.dot_general if type(op) is DefaultDotGeneralOp else op

@@ -11,7 +11,7 @@ from haliax._src import creation, elementwise
 from haliax._src.array_base import A, require_named
 from haliax._src.axis import Axis, AxisSpec, axis_spec_to_tuple
 from haliax._src.dot import dot
-from haliax._src.dot_general import DefaultDotGeneralOp, DotGeneralOp
+from haliax._src.dot_general import DefaultDotGeneralOp, DotGeneralOp, contraction
 from haliax._src.named_array import NamedArray
 from haliax._src.reshape import rename
 from haliax._src.sharding import auto_sharded
@@ -96,7 +96,7 @@ class Linear(eqx.Module, ReparamEnabled):
         axes, inner = axis_spec_to_tuple(self.In), _inner_axes(self.In, self.Out)
         if inner != axes:
             inputs = rename(inputs, {old: new for old, new in zip(axes, inner, strict=True) if old != new})
-        y: Any = dot(inputs, self.weight, axis=inner, dot_general=self.dot_general)
+        y: Any = dot(inputs, self.weight, axis=inner, dot_general=contraction(self.dot_general))
         scale = self.reparam.active_scale
         if scale != 1:
             y = elementwise.multiply(y, scale)
