@@ -229,6 +229,8 @@ def _outer(fn: Callable[..., jax.Array], a: Any, b: Any) -> Any:
 
 def _positions(Pos: Axis, start: Position) -> NamedArray:
     """The positions along an axis, with the axes of `start` in front."""
+    if isinstance(start, int):
+        return creation.arange(Pos, start=start)
     return _outer(jnp.add, as_named("causal_mask", start), creation.arange(Pos))
 
 
