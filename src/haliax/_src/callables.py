@@ -20,7 +20,7 @@ class _Partial(eqx.Module):
         return self.func(*self.args, *args, **{**self.keywords, **kwargs})
 
 
-def callable_as_pytree(fn: Callable[..., Any]) -> Callable[..., Any]:
+def callable_as_pytree(fn: Callable[..., Any]) -> Any:
     """`fn` such that its arrays are leaves: a module is a pytree already, partials and bound methods become one."""
     if isinstance(fn, functools.partial):
         return _Partial(callable_as_pytree(fn.func), fn.args, fn.keywords)

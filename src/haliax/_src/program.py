@@ -36,7 +36,7 @@ from haliax._src.mesh_mismatch import (
 )
 from haliax._src.resources import FrozenMapping, MeshLike, axis_mapping
 from haliax._src.retraces import History
-from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types
+from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types, layout_on, lives_elsewhere
 from haliax._src.signature import TRACED, merge_leaves
 
 # a program forgets nothing it has warned about, so it stops warning at some point
@@ -157,7 +157,7 @@ class Program:
         try:
             result = self.jitted(*prepared)
         except Exception as error:
-            if self._mismatch_seen or not self.refused(arrays, error):
+            if not self.refused(arrays, error):
                 raise
             prepared = self.prepare(arrays)
             result = self.jitted(*prepared)
@@ -269,12 +269,14 @@ class Program:
         """The layouts of inputs that are not left as they are, by position."""
         plan = self.plan
         decided = {m.position: Decision(m.target, "other mesh", m.reason) for m in self._misplaced(arrays)}
-        for i, (_, names) in enumerate(plan.paths):
-            undecided = isinstance(arrays[i], jax.ShapeDtypeStruct) and arrays[i].sharding is None
+        for i, ((_, names), array) in enumerate(zip(plan.paths, arrays, strict=True)):
+            undecided = isinstance(array, jax.ShapeDtypeStruct) and array.sharding is None
             if i in self._mapped:
-                decided[i] = Decision(self.input_layout(i, arrays[i]), "input mapping")
+                decided[i] = Decision(self.input_layout(i, array), "input mapping")
             elif undecided and names is not None and plan.mesh is not None:
-                decided[i] = Decision(self.input_layout(i, arrays[i]), "axis mapping")
+                decided[i] = Decision(self.input_layout(i, array), "axis mapping")
+            elif isinstance(plan.mesh, AbstractMesh) and (reason := lives_elsewhere(array, plan.mesh)):
+                decided[i] = Decision(layout_on(plan.mesh, array, names, plan.compute_mapping), "other mesh", reason)
         return decided
 
     # arrays on another mesh ----------------------------------------------------------------------------------------
