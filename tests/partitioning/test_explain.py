@@ -335,6 +335,19 @@ POD = AbstractMesh((256, 16), ("data", "model"), axis_types=(AxisType.Auto, Axis
 POD_MAPPING = {"batch": "data", "mlp": "model"}
 
 
+@pytest.mark.parametrize("types", [(AxisType.Auto,) * 2, EXPLICIT])
+@pytest.mark.parametrize("place", ["in place", "explicit", "one device"])
+def test_real_arrays_stand_for_their_shapes(types, place):
+    """An array that is on this machine is shown where it would be on the large mesh, and lowers there."""
+    mesh = AbstractMesh((2, 4), ("data", "model"), axis_types=types)
+    f = hax.named_jit(lambda x: (x + 1).array, MAPPING, mesh=mesh)
+    (x,) = f.explain(PLACES[place]()).arguments
+    expected = (P("data", "model"), 16) if place == "one device" else (P("data"), 64)
+    assert (trimmed(x.spec_out), x.bytes_per_device) == expected
+    assert x.verdict == "moved" and "lives on another mesh" == x.reason
+    assert '<["data"=2, "model"=4]>' in f.lower(PLACES[place]()).as_text()
+
+
 def train_step(model, batch, rate):
     def loss(model):
         hidden = hax.dot(batch["x"], model["up"], axis="embed")

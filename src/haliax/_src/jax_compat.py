@@ -79,7 +79,7 @@ def on_mesh(sharding: Sharding, mesh: Mesh) -> Sharding:
         return sharding
     try:
         (spec,) = _sharding_impls.parse_flatten_op_sharding(hlo_sharding, mesh)
-    except (AssertionError, NotImplementedError):  # split in a way that this mesh has no axes for
+    except (AssertionError, NotImplementedError, ValueError):  # split in a way that this mesh has no axes for
         return sharding
     return NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 from jax.core import Tracer
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase, selectors
@@ -304,7 +304,7 @@ def get_pspec_for_manual_mesh(
 OTHER_SHAPE = "on a mesh of another shape"
 
 
-def lives_elsewhere(array: Any, mesh: Mesh) -> str | None:
+def lives_elsewhere(array: Any, mesh: MeshLike) -> str | None:
     """Why JAX may refuse this array in a computation on `mesh`; None if it does not.
 
     Args:
@@ -317,7 +317,11 @@ def lives_elsewhere(array: Any, mesh: Mesh) -> str | None:
     if not isinstance(array, jax.Array) or isinstance(array, Tracer) or not array.committed:
         return None
     sharding = array.sharding
-    have, want = jax_compat.device_order(sharding), tuple(mesh.devices.flat)
+    have = jax_compat.device_order(sharding)
+    if isinstance(mesh, AbstractMesh):
+        like = isinstance(sharding, NamedSharding) and sharding.mesh.shape_tuple == mesh.shape_tuple
+        return None if like and not has_other_axis_types(array, mesh) else "on another mesh"
+    want = tuple(mesh.devices.flat)
     if have != want:
         if len(have) == 1:
             return "on one device"
@@ -333,7 +337,7 @@ def lives_elsewhere(array: Any, mesh: Mesh) -> str | None:
     return None
 
 
-def has_other_axis_types(array: jax.Array, mesh: Mesh) -> bool:
+def has_other_axis_types(array: jax.Array, mesh: MeshLike) -> bool:
     """Whether the type of this array names another mesh: JAX refuses it while tracing, inside the function."""
     sharding = array.sharding
     return isinstance(sharding, NamedSharding) and _explicit_axes(sharding.mesh) != _explicit_axes(mesh)
@@ -349,7 +353,7 @@ def _explicit_axes(mesh: MeshLike) -> tuple[tuple[str, int], ...]:
 
 
 def layout_on(
-    mesh: Mesh, array: jax.Array, names: Sequence[str] | None, mapping: ResourceMapping | None
+    mesh: MeshLike, array: Any, names: Sequence[str] | None, mapping: ResourceMapping | None
 ) -> NamedSharding:
     """The layout that an array from elsewhere gets on `mesh`.
 
@@ -366,7 +370,7 @@ def layout_on(
     return NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
 
 
-def _fits(spec: PartitionSpec, shape: Sequence[int], mesh: Mesh) -> bool:
+def _fits(spec: PartitionSpec, shape: Sequence[int], mesh: MeshLike) -> bool:
     axes = [axis for entry in spec for axis in mesh_axes(entry)]
     if len(set(axes)) != len(axes) or not set(axes) <= set(mesh.axis_names):
         return False
