@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import jax
+import numpy as np
 from jax.experimental import multihost_utils
 
 from haliax._src.jax_helpers import is_typed_key
@@ -20,22 +21,31 @@ def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
         is_source: Whether this process has the values; process 0 has them by default.
 
     Returns:
-        The values of the source; numpy arrays in place of raw arrays, keys as keys.
+        The values of the source; numpy arrays in place of raw arrays and numbers, keys as keys.
 
     Source:
         `jax.experimental.multihost_utils.broadcast_one_to_all`
     """
-    received = multihost_utils.broadcast_one_to_all(jax.tree.map(_key_data, in_tree), is_source=is_source)
-    return jax.tree.map(_like, in_tree, received)
+    received = multihost_utils.broadcast_one_to_all(jax.tree.map(_as_sent, in_tree), is_source=is_source)
+    return jax.tree.map(_as_received, in_tree, received)
 
 
-def _key_data(x: Any) -> Any:
-    """The raw data of a typed key, which collectives can not send."""
-    return jax.random.key_data(x) if is_typed_key(x) else x
+def _as_sent(x: Any) -> Any:
+    """What collectives send of a leaf: of a typed key its data, and bytes of what JAX would narrow, such as int64."""
+    if is_typed_key(x):
+        return jax.random.key_data(x)
+    if isinstance(x, jax.Array):
+        return x
+    x = np.asarray(x)
+    return x if jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype else np.frombuffer(x.tobytes(), np.uint8)
 
 
-def _like(sent: Any, received: Any) -> Any:
-    return jax.random.wrap_key_data(received, impl=jax.random.key_impl(sent)) if is_typed_key(sent) else received
+def _as_received(x: Any, received: np.ndarray) -> Any:
+    """Undo `_as_sent` for what was received in place of `x`."""
+    if is_typed_key(x):
+        return jax.random.wrap_key_data(received, impl=jax.random.key_impl(x))
+    dtype = x.dtype if isinstance(x, jax.Array) else np.asarray(x).dtype
+    return received if received.dtype == dtype else np.frombuffer(received.tobytes(), dtype).reshape(np.shape(x))
 
 
 def sync_global_devices(name: str) -> None:
@@ -63,4 +73,4 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     Source:
         `jax.experimental.multihost_utils.assert_equal`
     """
-    multihost_utils.assert_equal(jax.tree.map(_key_data, in_tree), fail_message=fail_message)
+    multihost_utils.assert_equal(jax.tree.map(_as_sent, in_tree), fail_message=fail_message)
