@@ -108,9 +108,7 @@ def _mesh_or_none(plan: Plan) -> str:
 def _structure_changes(old: Plan, new: Plan) -> Iterator[str]:
     """What differs in the structure of two calls whose leaves have the same paths."""
     (_, *was), (_, *now) = old.treedef.children(), new.treedef.children()
-    if any(
-        a.node_data() != b.node_data() or len(a.children()) != len(b.children()) for a, b in zip(was, now, strict=True)
-    ):
+    if not all(map(_same_node, was, now)):
         yield "arguments: one that was passed by position is now passed by name, or the reverse"
         return
     positions = [i for i, _ in old.statics]
@@ -125,14 +123,19 @@ def _structure_changes(old: Plan, new: Plan) -> Iterator[str]:
 
 def _differing_nodes(old: Any, new: Any, start: int) -> Iterator[tuple[type, slice]]:
     """The uppermost nodes in which two treedefs differ: their type, and which leaves are below them."""
-    was, now = old.node_data(), new.node_data()
-    if was != now or len(old.children()) != len(new.children()):
-        yield (was or now)[0], slice(start, start + old.num_leaves)
+    if not _same_node(old, new):
+        kind, _ = old.node_data() or new.node_data()
+        yield kind, slice(start, start + old.num_leaves)
         return
     for a, b in zip(old.children(), new.children(), strict=True):
         if a != b:
             yield from _differing_nodes(a, b, start)
         start += a.num_leaves
+
+
+def _same_node(old: Any, new: Any) -> bool:
+    """Whether the uppermost nodes of two treedefs are the same, whatever is below them."""
+    return old.node_data() == new.node_data() and len(old.children()) == len(new.children())
 
 
 def _common_path(paths: Sequence[str]) -> str:
