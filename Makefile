@@ -13,7 +13,8 @@ test: $(VENV)/.test,demo
 	$(BIN)/python -m pytest -n auto --maxprocesses 8
 
 bench: $(VENV)/.test,demo
-	$(BIN)/python -m pytest benchmarks
+	@mkdir -p .benchmarks
+	$(BIN)/python -m pytest -q --benchmark-quiet --benchmark-json=.benchmarks/$$(date +%Y-%m-%dT%H%M%S).json benchmarks
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
