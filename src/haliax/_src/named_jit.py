@@ -116,12 +116,10 @@ class NamedJit(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function on these arguments, compiled."""
-        program, arrays, _ = self._select(args, kwargs, TRACED)
-        mesh = program.plan.mesh
-        if mesh is None or is_in_force(mesh):
+        program, arrays, in_force, _ = self._select(args, kwargs, TRACED)
+        if in_force:
             return unpack(program(arrays))
-        with jax_compat.mesh_scope(mesh):
-            return unpack(program(arrays))
+        return unpack(jax_compat.call_under_mesh(program.plan.mesh, program, arrays))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind to an instance, as a function in a class body does."""
@@ -136,7 +134,7 @@ class NamedJit(Generic[P, R]):
         Source:
             `jax.stages.Lowered`
         """
-        program, arrays, signature = self._select(args, kwargs, ABSTRACT)
+        program, arrays, _, signature = self._select(args, kwargs, ABSTRACT)
         # an abstract mesh has no devices to tell the platform
         platforms = (jax.default_backend(),) if isinstance(program.plan.mesh, AbstractMesh) else None
         with _scope(program):
@@ -149,7 +147,7 @@ class NamedJit(Generic[P, R]):
         Source:
             `jax.stages.Traced`
         """
-        program, arrays, _ = self._select(args, kwargs, ABSTRACT)
+        program, arrays, _, _ = self._select(args, kwargs, ABSTRACT)
         with _scope(program):
             return program.jitted.trace(*program.abstract_inputs(arrays))
 
@@ -159,7 +157,7 @@ class NamedJit(Generic[P, R]):
         Source:
             `jax.eval_shape`
         """
-        program, arrays, _ = self._select(args, kwargs, ABSTRACT)
+        program, arrays, _, _ = self._select(args, kwargs, ABSTRACT)
         with _scope(program):
             return unpack(jax.eval_shape(program.jitted, *program.abstract_inputs(arrays)))
 
@@ -170,7 +168,7 @@ class NamedJit(Generic[P, R]):
             A report to print, or to read by its attributes: where each argument and result is and why, the collectives
             of the compiled program, and the traces so far.
         """
-        program, arrays, _ = self._select(args, kwargs, ABSTRACT)
+        program, arrays, _, _ = self._select(args, kwargs, ABSTRACT)
         shim_active = program.plan.input_mapping is not None and self._options.in_axis_resources is None
         compilations = sum(jax_compat.compiled_count(known.jitted) for known in list(self._programs.values()))
         with _scope(program):
@@ -183,8 +181,8 @@ class NamedJit(Generic[P, R]):
 
     def _select(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: tuple[type, ...]
-    ) -> tuple[Program, list[Any], Any]:
-        """The program for a call, its arrays, and the signature of its arguments."""
+    ) -> tuple[Program, list[Any], bool, Any]:
+        """The program for a call, its arrays, whether its mesh is in force, and the signature of its arguments."""
         leaves, treedef = tree_flatten((args, kwargs))
         arrays, statics = split_leaves(leaves, traced)
         if self._fn_arrays:
@@ -193,10 +191,10 @@ class NamedJit(Generic[P, R]):
         mapping = options.axis_resources
         if mapping is None:
             mapping = current_mapping()
-        mesh = options.mesh
+        mesh, ambient = options.mesh, ambient_mesh()
         if mesh is None:
-            mesh = ambient_mesh() or _shared_mesh(arrays)
-        elif jax_compat.is_in_trace():
+            mesh = ambient or _shared_mesh(arrays)
+        elif ambient is not None and mesh is not ambient:
             mesh = as_seen_here(mesh)
         shim = mapping is not None and options.in_axis_resources is None and shim_is_active(mesh)
         key = (treedef, statics, mesh, mapping, shim)
@@ -206,7 +204,8 @@ class NamedJit(Generic[P, R]):
             raise unhashable_static(self.__name__, self._fn, args, kwargs, error) from error
         if program is None:
             program = self._add_program(key, leaves, args, kwargs, traced)
-        return program, arrays, (treedef, statics)
+        in_force = mesh is None or (mesh is ambient and mesh is not jax_compat.legacy_mesh())
+        return program, arrays, in_force, (treedef, statics)
 
     def _add_program(
         self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], traced: tuple[type, ...]
