@@ -15,7 +15,7 @@ ORDER = """
     types field testing
     _src.util _src.callables _src.jax_compat _src.errors _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
-    _src.parsing _src.resources _src.layouts
+    _src.parsing _src.resources _src.layout_text _src.transfers _src.layouts
     _src.array_base _src.repr _src.array_protocols _src.annotations _src.explicit_axes _src.broadcasting
     _src.describe _src.families _src.wrapping _src.operators
     _src.elementwise _src.reductions _src.quantiles _src.axiswise
@@ -28,7 +28,7 @@ ORDER = """
     _src.distributed jax_utils
     _src.sharding random
     _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
-    _src.forced_host_shim _src.layout_text _src.mesh_mismatch
+    _src.forced_host_shim _src.mesh_mismatch
     _src.signature _src.jit_options _src.jit_plan _src.differences _src.retraces _src.program _src.aot
     _src.hlo_collectives _src.explanation _src.explain _src.named_jit _src.shard_map partitioning
     _src.state_dict state_dict debug

@@ -25,6 +25,7 @@ from haliax._src.resources import (
     split_factor,
     unknown_mesh_axis,
 )
+from haliax._src.transfers import transfer
 
 
 def layout_for(
@@ -190,7 +191,7 @@ def place(
             transfers[i in donated].append(i)
     for copy, positions in transfers.items():
         may_alias = False if copy else None
-        moved = jax.device_put([out[i] for i in positions], [layouts[i] for i in positions], may_alias=may_alias)
+        moved = transfer([out[i] for i in positions], [layouts[i] for i in positions], may_alias)
         for i, array in zip(positions, moved, strict=True):
             out[i] = array
     return out

@@ -11,6 +11,7 @@ from jax.sharding import Mesh, NamedSharding
 from haliax._src.layout_text import describe_devices, describe_mesh, describe_spec, table
 from haliax._src.resources import ResourceMapping
 from haliax._src.sharding import layout_on, lives_elsewhere
+from haliax._src.transfers import FROM_HOST_DATA, can_transfer
 
 Policy: TypeAlias = Literal["warn", "move", "error"]
 """What to do about arguments on another mesh: move them and warn, move them, or raise."""
@@ -46,6 +47,11 @@ class Misplaced(NamedTuple):
         """The mesh it lives on, if it is on one."""
         mesh = getattr(self.argument.array.sharding, "mesh", None)
         return mesh if isinstance(mesh, Mesh) else None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it can not be moved, because some process can not get at the data that it needs."""
+        return not can_transfer(self.argument.array, self.target)
 
     @property
     def bytes_moved(self) -> int:
@@ -92,15 +98,23 @@ def report(misplaced: Sequence[Misplaced], mesh: Mesh, function: str, verdict: s
     sources = list(dict.fromkeys(m.mesh for m in misplaced if m.mesh is not None))
     header = ("argument", "shape", "dtype", "from", "to", "bytes moved", "reason")
     rows = [header, *(_row(m, sources) for m in misplaced)]
-    root = misplaced[0].argument.path.split("[")[0].split(".")[0]
     lines = [
         f"named_jit({function}): {len(misplaced)} of its arrays live on another mesh than the call's and {verdict}.",
         *table(rows),
         f"the call's mesh: {describe_mesh(mesh)}",
         *(f"mesh {number}: {describe_mesh(source)}" for number, source in enumerate(sources, 1)),
-        f"To avoid this, move them once before the loop: {root} = hax.shard({root}, mesh=mesh)",
+        _remedy(misplaced),
     ]
     return "\n  ".join(lines)
+
+
+def _remedy(misplaced: Sequence[Misplaced]) -> str:
+    """The line that avoids the move, or what to do where there can be none."""
+    stuck = [m.argument.path for m in misplaced if m.is_stuck]
+    if stuck:
+        return f"{', '.join(stuck)}: between processes an array moves only among its own devices. {FROM_HOST_DATA}"
+    root = misplaced[0].argument.path.split("[")[0].split(".")[0]
+    return f"To avoid this, move them once before the loop: {root} = hax.shard({root}, mesh=mesh)"
 
 
 def _row(misplaced: Misplaced, sources: Sequence[Mesh]) -> tuple[str, ...]:

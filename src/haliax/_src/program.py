@@ -38,6 +38,7 @@ from haliax._src.resources import FrozenMapping, MeshLike, axis_mapping
 from haliax._src.retraces import History
 from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types, layout_on, lives_elsewhere
 from haliax._src.signature import TRACED, merge_leaves
+from haliax._src.transfers import check_transfer
 
 # a program forgets nothing it has warned about, so it stops warning at some point
 _MOST_WARNINGS = 1024
@@ -126,20 +127,22 @@ class Program:
         flat = flat_function(plan, history)
         self._traced_code = flat.__code__
         self.jitted = jax.jit(flat, donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options)
+        self._donates = bool(plan.donated)
         self._abstract = isinstance(plan.mesh, AbstractMesh)
         named = [i for i, (_, names) in enumerate(plan.paths) if names is not None]
         self._mapped = [] if plan.input_mapping is None or plan.mesh is None else named
         self._layouts: dict[int, tuple[Any, NamedSharding]] = {}
         self._examined = False
+        self._direct = False
         self._mismatch_seen = self._shapes_count = False
         self._unused: frozenset[int] = frozenset()
         self._warned: set[Any] = set()
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Run the program on the traced leaves of a call, under its mesh."""
-        if self.plan.donated and len(set(map(id, arrays))) < len(arrays):
+        if self._donates and len(set(map(id, arrays))) < len(arrays):
             self._check_donated_once(arrays)
-        if self._examined and not (self._mapped or self._mismatch_seen):
+        if self._direct:
             try:
                 return self.jitted(*arrays)
             except Exception as error:
@@ -192,6 +195,7 @@ class Program:
                 self._unused = unused_inputs(self.jitted.trace(*self.abstract_inputs(arrays)).jaxpr)
             self._mismatch_seen = True
         self._examined = not self._abstract
+        self._direct = self._examined and not self._mapped and not self._mismatch_seen
 
     def _check_donated_once(self, arrays: Sequence[Any]) -> None:
         """Raise if an array that is donated is passed twice: on several devices JAX may crash the process."""
@@ -237,6 +241,7 @@ class Program:
             if known is None or known[0] != key:
                 known = self._layouts[i] = key, self.input_layout(i, array)
             if not has_layout(array, known[1]):
+                check_transfer(f"named_jit({self.plan.name})", self.plan.paths[i][0], array, known[1])
                 pending[i] = known[1]
         return pending
 
@@ -294,6 +299,7 @@ class Program:
             # the function itself failed: only arrays whose types name another mesh can be the cause
             misplaced = [m for m in misplaced if has_other_axis_types(m.argument.array, mesh)]
         self._mismatch_seen = bool(misplaced)
+        self._direct = self._direct and not misplaced
         if not misplaced and mesh is None and not tracing:
             self._explain_refusal(arrays, error)
         return self._mismatch_seen
@@ -323,7 +329,7 @@ class Program:
         """Where the arguments on another mesh go, after the policy has had its say."""
         misplaced, mesh, name = self._misplaced(arrays), self.plan.mesh, self.plan.name
         if misplaced and isinstance(mesh, Mesh):
-            if self.plan.policy == "error":
+            if self.plan.policy == "error" or any(m.is_stuck for m in misplaced):
                 raise MeshMismatchError(report(misplaced, mesh, name, "nothing was moved"))
             if self.plan.policy == "warn":
                 self._warn(misplaced, mesh)

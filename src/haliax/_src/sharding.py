@@ -29,6 +29,7 @@ from haliax._src.resources import (
     split_factor,
     unknown_mesh_axis,
 )
+from haliax._src.transfers import check_transfer
 from haliax._src.util import StringHolderEnum
 
 T = TypeVar("T")
@@ -223,7 +224,8 @@ def shard(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = 
         `x` itself and a warning.
 
     Raises:
-        ValueError: If an axis does not divide or a mesh axis is unknown. Nothing has moved then.
+        ValueError: If an axis does not divide, a mesh axis is unknown, or an array can not be moved between processes.
+            Nothing has moved then.
 
     Source:
         `jax.device_put`, `jax.lax.with_sharding_constraint`, `jax.sharding.reshard`
@@ -242,6 +244,7 @@ def shard(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = 
         layout = _layout(path, leaf, mapping, target_mesh, relocate=mesh is not None)
         # an array that has its layout is returned itself: another one would share its memory
         if layout is not None and not has_layout(arrays[i], layout):
+            check_transfer("shard", "x" + jax.tree_util.keystr(path), arrays[i], layout)
             layouts[i] = layout
     placed = place(arrays, layouts)
     return treedef.unflatten(
