@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -116,17 +116,21 @@ def check_training():
     return train()
 
 
+@functools.cache
 def train() -> list[float]:
     """The losses of a few steps of the example over eight devices."""
     job = example()
-    options = job.Options(embed=16, layers=1, heads=2, seq=16, batch=4, steps=6)
+    options = job.Options(embed=16, layers=1, heads=2, seq=16, batch=4, steps=4)
     mesh = make_mesh()
-    on_mesh = partial(hax.named_jit, mesh=mesh)
-    model = on_mesh(partial(job.Transformer.init, options), job.PARAMETERS)(key=jax.random.key(0))
+    on_mesh = functools.partial(hax.named_jit, mesh=mesh)
+    model = on_mesh(functools.partial(job.Transformer.init, options), job.PARAMETERS)(key=jax.random.key(0))
     optimizer = job.make_optimizer(options)
     state = on_mesh(optimizer.init, job.PARAMETERS)(model)
     step = on_mesh(
-        partial(job.train_step, optimizer), job.COMPUTE, out_axis_resources=job.PARAMETERS, donate_args=(True, True)
+        functools.partial(job.train_step, optimizer),
+        job.COMPUTE,
+        out_axis_resources=job.PARAMETERS,
+        donate_args=(True, True),
     )
     text = np.frombuffer(SCRIPT.read_bytes(), np.uint8)
     batches = job.random_windows(text, options.batch, options.seq, options.seed, mesh)

@@ -38,7 +38,7 @@ def run(check: Callable[[], Any]) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return {"value": check()}
-    except Exception:
+    except BaseException:  # as pytest's own failures are
         return {"error": traceback.format_exc()}
 
 
