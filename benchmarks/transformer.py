@@ -115,7 +115,8 @@ def plain_logits(model: Any, tokens: jax.Array) -> jax.Array:
 
 
 def _plain_attention(block: Any, x: jax.Array, mask: jax.Array) -> jax.Array:
-    query, key, value = jnp.unstack(jnp.einsum("bpe,nhse->bpnhs", x, block.to_qkv.weight), axis=2)
+    qkv = jnp.einsum("bpe,nhse->bpnhs", x, block.to_qkv.weight)
+    query, key, value = (jnp.squeeze(part, 2) for part in jnp.split(qkv, Qkv.size, axis=2))
     products = jnp.einsum("bphs,bkhs->bphk", query * HeadSize.size**-0.5, key)
     mixed = jnp.einsum("bphk,bkhs->bphs", jax.nn.softmax(products, where=mask[None, :, None, :]), value)
     return jnp.einsum("bphs,ehs->bpe", mixed, block.from_heads.weight)
