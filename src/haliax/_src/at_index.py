@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.broadcasting import alignment
 from haliax._src.index_items import ALL, Items
+from haliax._src.jax_compat import is_in_trace
 
 Names = tuple[str, ...]
 
@@ -91,8 +92,10 @@ def at_index(step: Step, x: Any, names: Names, items: Items, plan: Plan, out: Na
         A raw array with axes `out`.
     """
     paired, block, inner = plan.paired, plan.block, plan.inner
+    # outside a trace, JAX normalizes an index in many small steps; inside, it does so ahead where numbers are known
+    worthwhile = bool(paired) or not is_in_trace()
     # a function given to `apply` may be a new one each time: it would be compiled each time, and kept
-    compiled = bool(paired) and step.method != "apply" and all(isinstance(v, Hashable) for _, v in step.options)
+    compiled = worthwhile and step.method != "apply" and all(isinstance(v, Hashable) for _, v in step.options)
     static: list[tuple[int, Any]] = []
     dynamic: list[tuple[int, Names]] = []
     indices: list[Any] = []
