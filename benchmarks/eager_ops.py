@@ -44,6 +44,7 @@ OPS = {
     "index by a number": Op(lambda: x["batch", 2], lambda: x_raw[2], 1.3),
     "index by a slice": Op(lambda: x["batch", 2:5], lambda: x_raw[2:5], 1.3),
     "index by an array": Op(lambda: x["batch", index], lambda: x_raw[index_raw], 1.3),
+    "update at an array": Op(lambda: x.at["batch", index].set(0.0), lambda: x_raw.at[index_raw].set(0.0), 1.3),
     "rearrange": Op(lambda: x.rearrange(("embed", "batch")), lambda: jnp.transpose(x_raw, (1, 0)), 1.3),
     "rearrange with ...": Op(lambda: x.rearrange(("embed", ...)), lambda: jnp.transpose(x_raw, (1, 0)), 1.3),
 }
