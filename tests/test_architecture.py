@@ -16,7 +16,8 @@ ORDER = """
     _src.util _src.callables _src.jax_compat _src.errors _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources _src.layout_text _src.transfers _src.layouts
-    _src.array_base _src.repr _src.array_protocols _src.annotations _src.explicit_axes _src.broadcasting
+    _src.array_base _src.repr _src.array_protocols _src.annotations
+    _src.explicit_axes _src.explicit_loops _src.broadcasting
     _src.describe _src.families _src.wrapping _src.operators
     _src.elementwise _src.reductions _src.quantiles _src.axiswise
     _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices _src.padding _src.sets _src.bits

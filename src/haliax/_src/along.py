@@ -18,6 +18,7 @@ from jax.tree_util import keystr
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import Axis, AxisSelector, axis_name
 from haliax._src.errors import bad_value, duplicate_axes, problem, size_mismatch, wrong_type
+from haliax._src.explicit_loops import split_alike, unsplit
 from haliax._src.jax_helpers import is_jax_array_like, is_typed_key
 from haliax._src.tree import is_named_array, tree_flatten
 
@@ -44,9 +45,16 @@ class Along:
         """The raw arrays to slice, by the number of their leaf."""
         return {i: _data(self.leaves[i]) for i in self.dims}
 
+    def mapped(self, op: str) -> dict[int, Any]:
+        """The raw arrays to slice, with the axis split over devices alike in all of them."""
+        arrays = self.arrays()
+        alike = split_alike(op, self.axis.name, list(arrays.values()), list(self.dims.values()))
+        return dict(zip(arrays, alike, strict=True))
+
     def leading(self) -> dict[int, Any]:
-        """The raw arrays to slice, with the axis in front."""
-        return {i: a if a is None else jnp.moveaxis(a, self.dims[i], 0) for i, a in self.arrays().items()}
+        """The raw arrays to slice, with the axis in front and not split over devices: a loop takes it apart."""
+        arrays = {i: unsplit(a, self.dims[i]) for i, a in self.arrays().items()}
+        return {i: a if a is None else jnp.moveaxis(a, self.dims[i], 0) for i, a in arrays.items()}
 
     def one(self, index: int | jax.Array) -> Any:
         """The arguments at one place along the axis."""

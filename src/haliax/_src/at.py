@@ -13,7 +13,8 @@ from haliax._src.array_base import A, NamedArrayBase, is_scalar
 from haliax._src.at_index import Step, at_index, step
 from haliax._src.broadcasting import not_a_scalar
 from haliax._src.errors import bad_value, format_shape, size_mismatch
-from haliax._src.index_items import Index, Items, parse_index
+from haliax._src.explicit_axes import REFUSALS, by_name
+from haliax._src.index_items import Index, Items, parse_index, put_together, take_apart
 from haliax._src.indexing import plan_index, read, split_windows, spread_windows
 from haliax._src.windows import read_windows, write_windows
 
@@ -111,15 +112,26 @@ class IndexedUpdate(Generic[A]):
 
     def _write(self, step: Step, update: Any, options: Options) -> A:
         """The array with the elements updated by a step."""
-        array, op = self._array, f"at.{step.method}"
-        items = spread_windows(array, self._items, every=options.get("mode") is not None)
-        plan = plan_index(op, array, items)
-        update = _fitting_update(op, array, items, plan.result, update)
-        windows, rest = split_windows(items)
-        inside = read_windows(array.array, windows) if windows else array.array
-        names = array.axis_names
-        updated = at_index(step, inside, names, rest, plan, names, update)
-        return array.like(write_windows(array.array, windows, updated) if windows else updated, names)
+        op, every = f"at.{step.method}", options.get("mode") is not None
+
+        def write(array: A, update: Any, items: Items) -> A:
+            return _write(op, array, spread_windows(array, items, every=every), step, update)
+
+        try:
+            return write(self._array, update, self._items)
+        except REFUSALS as refusal:
+            apart = lambda array, update, parts: write(array, update, put_together(parts))  # noqa: E731
+            return by_name(op, refusal, apart, self._array, update, take_apart(self._items))
+
+
+def _write(op: str, array: A, items: Items, step: Step, update: Any) -> A:
+    plan = plan_index(op, array, items)
+    update = _fitting_update(op, array, items, plan.result, update)
+    windows, rest = split_windows(items)
+    inside = read_windows(array.array, windows) if windows else array.array
+    names = array.axis_names
+    updated = at_index(step, inside, names, rest, plan, names, update)
+    return array.like(write_windows(array.array, windows, updated) if windows else updated, names)
 
 
 def _fitting_update(op: str, array: NamedArrayBase, items: Items, result: tuple[str, ...], update: Any) -> Any:

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 
 from haliax._src.array_base import A, require_named
 from haliax._src.axis import AxisSelector
+from haliax._src.explicit_axes import laid_out_by_name
 
 
+@laid_out_by_name("packbits")
 def packbits(a: A, axis: AxisSelector, *, bitorder: Literal["big", "little"] = "big") -> A:
     """Pack eight bits along an axis into a byte.
 
@@ -31,6 +33,7 @@ def packbits(a: A, axis: AxisSelector, *, bitorder: Literal["big", "little"] = "
     return a.like(jnp.packbits(a.array, dim, bitorder), a.axis_names)
 
 
+@laid_out_by_name("unpackbits")
 def unpackbits(a: A, axis: AxisSelector, *, count: int | None = None, bitorder: Literal["big", "little"] = "big") -> A:
     """Unpack bytes along an axis into eight bits each.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -23,6 +23,7 @@ from haliax._src.array_base import (
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, AxisSpec, iter_axes, known_sizes
 from haliax._src.broadcasting import alignment, as_named, broadcast_to, not_a_scalar
 from haliax._src.errors import bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
+from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.named_array import NamedArray
 from haliax._src.reshape import one_name
 from haliax.types import DTypeLike
@@ -329,7 +330,11 @@ def stack(axis: AxisSelector, arrays: Iterable[NamedArrayBase | ArrayLike]) -> N
     Source:
         `jax.numpy.stack`
     """
-    parts = [as_named("stack", a) for a in arrays]
+    return _stack(axis, [as_named("stack", a) for a in arrays])
+
+
+@laid_out_by_name("stack")
+def _stack(axis: AxisSelector, parts: Sequence[NamedArray]) -> NamedArray:
     name = one_name("stack", axis)
     if isinstance(axis, Axis) and axis.size != len(parts):
         raise size_mismatch("stack", name, axis.size, len(parts), "There must be one array for each index.")
@@ -359,7 +364,11 @@ def concatenate(axis: AxisSelector, arrays: Iterable[A]) -> A:
     Source:
         `jax.numpy.concatenate`
     """
-    parts = [require_named("concatenate", a) for a in arrays]
+    return _concatenate(axis, [require_named("concatenate", a) for a in arrays])
+
+
+@laid_out_by_name("concatenate")
+def _concatenate(axis: AxisSelector, parts: Sequence[A]) -> A:
     name = one_name("concatenate", axis)
     total = sum(part._sizes()[part.require_axis("concatenate", name)] for part in parts)
     if isinstance(axis, Axis) and axis.size != total:
@@ -383,6 +392,7 @@ def _in_order_of(op: str, first: NamedArrayBase, other: NamedArrayBase, but: str
     return alignment(other.axis_names, first.axis_names)(other.array)
 
 
+@laid_out_by_name("repeat")
 def repeat(
     a: A,
     repeats: int | ArrayLike | NamedArrayBase,
@@ -419,6 +429,7 @@ def repeat(
     return a.like(jnp.repeat(a.array, counts, dim, total_repeat_length=total_repeat_length), a.axis_names)
 
 
+@laid_out_by_name("tile")
 def tile(a: A, reps: Mapping[AxisSelector, int]) -> A:
     """Repeat an array as a whole along axes.
 

@@ -18,6 +18,7 @@ from haliax._src.array_base import NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, PartialAxisSpec, axis_name, check_size
 from haliax._src.axis_order import order_axes
 from haliax._src.errors import axis_not_found, bad_value, size_mismatch, wrong_type
+from haliax._src.explicit_axes import REFUSALS, by_name
 from haliax._src.util import UNSPECIFIED, Unspecified
 from haliax.types import DTypeLike, PrecisionLike
 
@@ -89,11 +90,19 @@ def dot(
         axis if axis is None or isinstance(axis, str) else selectors(axis),  # pyright: ignore[reportArgumentType]
         None if out_axes is None else selectors(out_axes),  # pyright: ignore[reportArgumentType]
     )
-    operands = [a.array for a in named]
-    if dot_general is jax.lax.dot_general:
-        return named[0].like(_run_compiled(plan, precision, preferred_element_type, operands), plan.names)
-    # an operation of the user's may hold arrays, which are no constants of a compiled function
-    return named[0].like(run(plan, precision, preferred_element_type, operands, dot_general), plan.names)
+
+    def contract(operands: Sequence[NamedArrayBase], dot_general: Any) -> Any:
+        arrays = [a.array for a in operands]
+        if dot_general is jax.lax.dot_general:
+            result = _run_compiled(plan, precision, preferred_element_type, arrays)
+        else:  # an operation of the user's may hold arrays, which are no constants of a compiled function
+            result = run(plan, precision, preferred_element_type, arrays, dot_general)
+        return operands[0].like(result, plan.names)
+
+    try:
+        return contract(named, dot_general)
+    except REFUSALS as refusal:
+        return by_name("dot", refusal, contract, named, dot_general)
 
 
 def _positional_axis(arrays: Sequence[Any], axis: Any) -> Any:

@@ -20,6 +20,7 @@ from haliax._src.axis import Axis, AxisSelection
 from haliax._src.broadcasting import Alignment, binary_plan, common_axes, not_a_scalar, operand_alignment
 from haliax._src.describe import documented
 from haliax._src.errors import bad_value, format_shape, wrong_type
+from haliax._src.explicit_axes import REFUSALS, by_name
 
 T = TypeVar("T")
 
@@ -155,11 +156,17 @@ def apply_binary(
             x, y = a.array, b.array
             # the usual case costs two comparisons: equal axes in equal order go straight to jnp
             if a.axis_names == b.axis_names and x.shape == y.shape:
-                return a.like(fn(x, y), a.axis_names)
+                try:
+                    return a.like(fn(x, y), a.axis_names)
+                except REFUSALS as refusal:
+                    return by_name(name, refusal, functools.partial(_apply_aligned, fn, a.axis_names), a, b)
             names, align_x, align_y = binary_plan(name, a.axis_names, a._sizes(), b.axis_names, b._sizes())
-            if aligned is None:
-                return a.like(fn(align_x(x), align_y(y)), names)
-            return a.like(aligned(align_x, align_y)(x, y), names)
+            try:
+                if aligned is None:
+                    return a.like(fn(align_x(x), align_y(y)), names)
+                return a.like(aligned(align_x, align_y)(x, y), names)
+            except REFUSALS as refusal:
+                return by_name(name, refusal, functools.partial(_apply_aligned, fn, names), a, b)
         if is_scalar(b):
             return a.like(fn(a.array, b), a.axis_names)
         raise not_a_scalar(name, b)
@@ -189,15 +196,22 @@ def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **kwargs: A
     named = [x for x in operands if isinstance(x, NamedArrayBase)]
     if not named:
         return fn(*operands, **kwargs)
-    names = tuple(axis.name for axis in common_axes(name, named))
-    raw = []
     for x in operands:
-        if isinstance(x, NamedArrayBase):
-            x = operand_alignment(x.axis_names, names)(x.array)
-        elif x is not None and not is_scalar(x):
+        if not isinstance(x, NamedArrayBase) and x is not None and not is_scalar(x):
             raise not_a_scalar(name, x)
-        raw.append(x)
-    return named[0].like(fn(*raw, **kwargs), names)
+    names = tuple(axis.name for axis in common_axes(name, named))
+    apply = functools.partial(_apply_aligned, functools.partial(fn, **kwargs), names)
+    try:
+        return apply(*operands)
+    except REFUSALS as refusal:
+        return by_name(name, refusal, apply, *operands)
+
+
+def _apply_aligned(fn: Callable[..., Any], names: tuple[str, ...], *operands: Any) -> Any:
+    """Apply a function of raw arrays to operands whose axes are among `names`."""
+    named = next(x for x in operands if isinstance(x, NamedArrayBase))
+    raw = [operand_alignment(x.axis_names, names)(x.array) if isinstance(x, NamedArrayBase) else x for x in operands]
+    return named.like(fn(*raw), names)
 
 
 def separate(results: Any) -> Any:
@@ -240,15 +254,22 @@ def reduce_named(
     """
     op = name or fn.__name__
     if isinstance(array, NamedArrayBase):
-        if where is not None:
-            kwargs["where"] = align_mask(op, where, array)
         if axis is None:
-            return array.like(fn(array.array, axis=None, **kwargs), ())
-        dims = array.require_axes(op, axis)
-        # jnp resolves one number faster than a tuple of one
-        position = one_axis(op, dims) if single_axis_only or len(dims) == 1 else dims
-        names = tuple([name for i, name in enumerate(array.axis_names) if i not in dims])
-        return array.like(fn(array.array, axis=position, **kwargs), names)
+            position, names = None, ()
+        else:
+            dims = array.require_axes(op, axis)
+            # jnp resolves one number faster than a tuple of one
+            position = one_axis(op, dims) if single_axis_only or len(dims) == 1 else dims
+            names = tuple([name for i, name in enumerate(array.axis_names) if i not in dims])
+
+        def reduce(array: NamedArrayBase, where: Any) -> Any:
+            options = kwargs if where is None else {**kwargs, "where": align_mask(op, where, array)}
+            return array.like(fn(array.array, axis=position, **options), names)
+
+        try:
+            return reduce(array, where)
+        except REFUSALS as refusal:
+            return by_name(op, refusal, reduce, array, where)
     if is_raw(array):
         check_unnamed(op, array, axis, where)
         return fn(array, axis=axis, **kwargs) if where is None else fn(array, axis=axis, where=where, **kwargs)
@@ -261,6 +282,7 @@ def axiswise(
     array: T,
     axis: AxisSelection | None,
     *,
+    where: Any = None,
     single_axis_only: bool = True,
     name: str | None = None,
     **kwargs: Any,
@@ -272,6 +294,7 @@ def axiswise(
         array: A named array, a raw array (then `axis` is a number), or a pytree of them.
         axis: The axes to work along. If None, a function that takes several takes all of them; one that takes a single
             axis takes the array as flat, and the result has no names.
+        where: A mask whose axes are among those of the array, if the function takes one.
         single_axis_only: Whether the function takes one axis, not several.
         name: The name of the operation, if it is not that of `fn`.
         **kwargs: Options of `fn`.
@@ -284,15 +307,24 @@ def axiswise(
     """
     op = name or fn.__name__
     if isinstance(array, NamedArrayBase):
-        if axis is None and single_axis_only:
-            return fn(array.array, axis=None, **kwargs)
-        dims = array.require_axes(op, array.axis_names if axis is None else axis)
-        result = fn(array.array, axis=one_axis(op, dims) if single_axis_only else dims, **kwargs)
-        return array.like(result, array.axis_names)
+        dims = None
+        if axis is not None or not single_axis_only:
+            dims = array.require_axes(op, array.axis_names if axis is None else axis)
+            dims = one_axis(op, dims) if single_axis_only else dims
+
+        def apply(array: NamedArrayBase, where: Any) -> Any:
+            options = kwargs if where is None else {**kwargs, "where": align_mask(op, where, array)}
+            result = fn(array.array, axis=dims, **options)
+            return result if dims is None else array.like(result, array.axis_names)
+
+        try:
+            return apply(array, where)
+        except REFUSALS as refusal:
+            return by_name(op, refusal, apply, array, where)
     if is_raw(array):
-        check_unnamed(op, array, axis)
-        return fn(array, axis=axis, **kwargs)
-    again = functools.partial(axiswise, fn, single_axis_only=single_axis_only, name=name, **kwargs)
+        check_unnamed(op, array, axis, where)
+        return fn(array, axis=axis, **kwargs) if where is None else fn(array, axis=axis, where=where, **kwargs)
+    again = functools.partial(axiswise, fn, where=where, single_axis_only=single_axis_only, name=name, **kwargs)
     return map_tree(op, lambda leaf: again(leaf, axis), array)
 
 

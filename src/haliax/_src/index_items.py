@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,6 +23,21 @@ Index = Any
 
 Items = dict[int, Any]
 """What to take of each dimension: an int, a Python slice, a scalar array, a `dslice` of such, or a named array."""
+
+
+Parts = tuple[int, Any, int | None]
+"""A dimension, what to take of it or where a window starts, and the size of the window."""
+
+
+def take_apart(items: Items) -> list[Parts]:
+    """The items as tuples of which each array is an item of its own."""
+    windows = {dim: item for dim, item in items.items() if isinstance(item, dslice)}
+    return [(d, windows[d].start, windows[d].size) if d in windows else (d, item, None) for d, item in items.items()]
+
+
+def put_together(parts: Sequence[Parts]) -> Items:
+    """The items that `take_apart` has taken apart."""
+    return {dim: item if size is None else dslice(item, size) for dim, item, size in parts}
 
 
 def parse_index(op: str, array: NamedArrayBase, index: Index) -> Items:

@@ -25,7 +25,8 @@ from haliax._src.axis import AxisSelector
 from haliax._src.broadcasting import common_axes
 from haliax._src.dslice import dslice
 from haliax._src.errors import bad_value, size_mismatch
-from haliax._src.index_items import ALL, Index, Items, parse_index
+from haliax._src.explicit_axes import REFUSALS, by_name
+from haliax._src.index_items import ALL, Index, Items, parse_index, put_together, take_apart
 from haliax._src.rearrange import permute
 from haliax._src.windows import read_windows
 
@@ -162,6 +163,13 @@ def read(op: str, array: A, items: Items, step: Step = TAKE) -> A:
         items: What to take of each dimension.
         step: How to take it.
     """
+    try:
+        return _read(op, array, items, step)
+    except REFUSALS as refusal:
+        return by_name(op, refusal, lambda x, parts: _read(op, x, put_together(parts), step), array, take_apart(items))
+
+
+def _read(op: str, array: A, items: Items, step: Step) -> A:
     if not any(isinstance(item, dslice | NamedArrayBase) for item in items.values()):
         kept = (dim not in items or isinstance(items[dim], slice) for dim in range(len(array.axis_names)))
         names = tuple(itertools.compress(array.axis_names, kept))

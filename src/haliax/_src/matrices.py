@@ -10,10 +10,12 @@ import jax.numpy as jnp
 from haliax._src.array_base import A, NamedArrayBase, require_named
 from haliax._src.axis import AxisSelector
 from haliax._src.errors import duplicate_axes
+from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.rearrange import permute
 from haliax.types import DTypeLike
 
 
+@laid_out_by_name("tril")
 def tril(array: A, axis1: AxisSelector, axis2: AxisSelector, k: int = 0) -> A:
     """Keep the lower triangle, with zeros elsewhere.
 
@@ -35,6 +37,7 @@ def tril(array: A, axis1: AxisSelector, axis2: AxisSelector, k: int = 0) -> A:
     return _triangle(jnp.tril, array, axis1, axis2, k)
 
 
+@laid_out_by_name("triu")
 def triu(array: A, axis1: AxisSelector, axis2: AxisSelector, k: int = 0) -> A:
     """Keep the upper triangle, with zeros elsewhere.
 
@@ -63,6 +66,7 @@ def _triangle(fn: Callable[..., Any], array: A, axis1: AxisSelector, axis2: Axis
     return array.like(fn(array.array, k=k), array.axis_names)
 
 
+@laid_out_by_name("trace")
 def trace(array: A, axis1: AxisSelector, axis2: AxisSelector, offset: int = 0, dtype: DTypeLike | None = None) -> A:
     """Sum the elements of a diagonal.
 

@@ -11,9 +11,11 @@ from jax.typing import ArrayLike
 from haliax._src.array_base import A, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.errors import bad_value, wrong_type
+from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct
 
 
+@laid_out_by_name("pad")
 def pad(
     array: A,
     pad_width: Mapping[AxisSelector, int | tuple[int, int]],

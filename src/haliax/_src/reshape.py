@@ -25,6 +25,7 @@ from haliax._src.axis import (
 )
 from haliax._src.axis_order import replace_missing_with_ellipsis
 from haliax._src.errors import bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
+from haliax._src.explicit_axes import laid_out_by_name, reshape
 from haliax._src.rearrange import axis_spec_rearrange, permute
 
 
@@ -151,7 +152,7 @@ def _merge(op: str, array: A, dims: tuple[int, ...], new_axis: AxisSelector) -> 
     check_distinct(op, new_names)
     if len(dims) == 1:
         return array.like(array.array, new_names)
-    return array.like(jnp.reshape(array.array, (*sizes[:place], size, *sizes[end:])), new_names)
+    return array.like(reshape(array.array, (*sizes[:place], size, *sizes[end:])), new_names)
 
 
 def unflatten_axis(array: A, axis: AxisSelector, new_axes: AxisSelection) -> A:
@@ -180,7 +181,7 @@ def unflatten_axis(array: A, axis: AxisSelector, new_axes: AxisSelection) -> A:
     if len(parts) == 1:
         return array.like(array.array, new_names)
     new_sizes = (*sizes[:place], *(size for _, size in parts), *sizes[place + 1 :])
-    return array.like(jnp.reshape(array.array, new_sizes), new_names)
+    return array.like(reshape(array.array, new_sizes), new_names)
 
 
 def _factors(op: str, name: str, size: int, new_axes: AxisSelection) -> list[tuple[str, int]]:
@@ -223,14 +224,21 @@ def split(a: A, axis: AxisSelector, new_axes: AxisSpec) -> Sequence[A]:
     new_names = [(*names[:dim], piece, *names[dim + 1 :]) for piece, _ in pieces]
     for piece_names in new_names:
         check_distinct("split", piece_names)
-    arrays = jax.lax.split(a.array, sizes, dim) if pieces else ()
-    return [a.like(*piece) for piece in zip(arrays, new_names, strict=True)]
+    cut = _cut(a, dim, sizes) if pieces else ()
+    return [piece.like(piece.array, piece_names) for piece, piece_names in zip(cut, new_names, strict=True)]
+
+
+@laid_out_by_name("split")
+def _cut(a: A, dim: int, sizes: Sequence[int]) -> list[A]:
+    """The pieces of an array, with its names: the axis cut is split over devices as before, where its size allows."""
+    return [a.like(piece, a.axis_names) for piece in jax.lax.split(a.array, sizes, dim)]
 
 
 def _format_pieces(pieces: Sequence[tuple[str, int | None]]) -> str:
     return ", ".join(name if size is None else f"{name}={size}" for name, size in pieces) or "no axes"
 
 
+@laid_out_by_name("unbind")
 def unbind(array: A, axis: AxisSelector) -> Sequence[A]:
     """Take an array apart along an axis.
 
@@ -254,6 +262,7 @@ def unbind(array: A, axis: AxisSelector) -> Sequence[A]:
     return [array.like(jax.lax.squeeze(piece, (dim,)), rest) for piece in slices]
 
 
+@laid_out_by_name("roll")
 def roll(array: A, shift: Any, axis: AxisSelection) -> A:
     """Shift elements along axes; those that leave at one end come back at the other.
 

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding
 from jax.tree_util import keystr
 
 from haliax._src.along import Along, along, with_axis
@@ -23,8 +24,10 @@ from haliax._src.checkpointing import (
     find_closest_divisible_int_to_sqrt as find_closest_divisible_int_to_sqrt,
 )
 from haliax._src.errors import problem, wrong_type
+from haliax._src.explicit_axes import explicit_mesh
+from haliax._src.explicit_loops import CarryLayout, keep_layouts
 from haliax._src.jax_helpers import Static, is_jax_array_like, multilevel_scan
-from haliax._src.tree import is_jax_or_hax_array_like, is_named_array, tree_leaves
+from haliax._src.tree import is_jax_or_hax_array_like, is_named_array, tree_flatten, tree_leaves
 from haliax._src.util import safe_wraps
 
 Carry = TypeVar("Carry")
@@ -194,16 +197,23 @@ def _scan(
         args, kwargs = plan.fill(slices)
         after, y = as_pair(op, f(before, *args, **kwargs))
         check_carry(op, before, after)
+        after = _with_layouts_of(op, before, after)
         arrays, rest = eqx.partition(y, is_traceable)
         return eqx.filter(after, is_traceable), (arrays, Static(rest))
 
     step = policy.checkpoint(f"scan({name})__carry", f"scan({name})__input", step)
     inner_scans = policy.inner_scans(length)
     xs = plan.leading()
-    if inner_scans is None:
-        carry, (arrays, rest) = jax.lax.scan(step, carry, xs, length=length, reverse=reverse, unroll=unroll)
-    else:
-        carry, (arrays, rest) = multilevel_scan(step, carry, xs, inner_scans, length, reverse=reverse, unroll=unroll)
+
+    def loop(carry: Any) -> Any:
+        if inner_scans is None:
+            return jax.lax.scan(step, carry, xs, length=length, reverse=reverse, unroll=unroll)
+        return multilevel_scan(step, carry, xs, inner_scans, length, reverse=reverse, unroll=unroll)
+
+    try:
+        carry, (arrays, rest) = loop(carry)
+    except CarryLayout as change:
+        carry, (arrays, rest) = loop(_laid_out(carry, change, explicit_mesh(list(xs.values()))))
     return eqx.combine(carry, static), with_axis(op, name, eqx.combine(arrays, rest.value))
 
 
@@ -229,6 +239,22 @@ def as_pair(op: str, result: Any) -> tuple[Any, Any]:
 
 
 # --- The carry ---
+
+
+def _with_layouts_of(op: str, before: Any, after: Any) -> Any:
+    """The carry after a step, laid out on explicit mesh axes as before it."""
+    leaves, treedef = tree_flatten(after)
+    return treedef.unflatten(keep_layouts(op, tree_leaves(before), leaves))
+
+
+def _laid_out(carry: Any, change: CarryLayout, mesh: Any) -> Any:
+    """The first carry, laid out as its steps need it, on the mesh of the inputs if they tell it."""
+    leaves, treedef = tree_flatten(carry)
+    for i, sharding in enumerate(change.shardings):
+        if sharding is not None:
+            target = NamedSharding(mesh or sharding.mesh, sharding.spec)
+            leaves[i] = jax.tree.map(lambda a, target=target: jax.sharding.reshard(a, target), leaves[i])
+    return treedef.unflatten(leaves)
 
 
 def check_carry(op: str, before: Any, after: Any) -> None:

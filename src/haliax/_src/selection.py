@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from haliax._src.array_base import A, require_named
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.errors import bad_value, wrong_type
+from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.families import apply_aligned
 from haliax._src.reshape import check_distinct, check_size, one_name
 
@@ -64,6 +65,7 @@ def nonzero(array: A, *, size: Axis, fill_value: ArrayLike = 0) -> tuple[A, ...]
     return _places("nonzero", array, size, fill_value)
 
 
+@laid_out_by_name("nonzero")
 def _places(op: str, array: A, axis: Axis, fill_value: ArrayLike) -> tuple[A, ...]:
     require_named(op, array)
     if not isinstance(axis, Axis):
@@ -94,6 +96,7 @@ def clip(array: Any, a_min: Any = None, a_max: Any = None) -> Any:
     return apply_aligned("clip", jnp.clip, array, a_min, a_max)
 
 
+@laid_out_by_name("top_k")
 def top_k(arr: A, axis: AxisSelector, k: int, new_axis: AxisSelector | None = None) -> tuple[A, A]:
     """Find the largest elements along an axis.
 

@@ -14,9 +14,11 @@ from haliax._src.array_base import A, NamedArrayBase, raw_array_or_scalar, requi
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.broadcasting import as_named
 from haliax._src.errors import bad_value, format_shape, wrong_type
+from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct
 
 
+@laid_out_by_name("unique")
 def unique(
     array: A,
     Unique: Axis,
@@ -97,6 +99,7 @@ def unique_all(
     return unique(array, Unique, axis=axis, fill_value=fill_value, **options)  # pyright: ignore[reportReturnType]
 
 
+@laid_out_by_name("bincount")
 def bincount(x: A, Counts: Axis, *, weights: A | ArrayLike | None = None, minlength: int = 0) -> A:
     """Count how often each number from 0 on comes.
 
@@ -127,6 +130,7 @@ def bincount(x: A, Counts: Axis, *, weights: A | ArrayLike | None = None, minlen
     return x.like(counts, (Counts.name,))
 
 
+@laid_out_by_name("searchsorted")
 def searchsorted(
     a: A,
     v: A | ArrayLike,

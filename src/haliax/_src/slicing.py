@@ -12,6 +12,7 @@ from haliax._src.array_base import A, NamedArrayBase, is_scalar, raw_array_or_sc
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.broadcasting import alignment
 from haliax._src.errors import bad_value, duplicate_axes, size_mismatch, wrong_dtype, wrong_type
+from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct, one_name
 
 
@@ -81,6 +82,12 @@ def _slice_axes(array: A, start: Mapping[AxisSelector, Any], length: Mapping[Axi
         given = f"axis {next(iter(lengths))!r} has a length and no start"
         raise bad_value("slice", given, "expected a start for each length")
     check_distinct("slice", tuple(names))
+    return _sliced(array, starts, sizes, names)
+
+
+@laid_out_by_name("slice")
+def _sliced(array: A, starts: list[Any], sizes: list[int], names: list[str]) -> A:
+    """The array with its dimensions sliced, and other names."""
     if all(isinstance(first, int) for first in starts):
         starts = [_fitting(*place) for place in zip(starts, sizes, array._sizes(), strict=True)]
         ends = [first + size for first, size in zip(starts, sizes, strict=True)]
@@ -131,7 +138,7 @@ def updated_slice(array: A, start: Mapping[AxisSelector, Any], update: A) -> A:
         if isinstance(first, int) and not 0 <= first + (sizes[dim] if first < 0 else 0) <= sizes[dim] - raw.shape[dim]:
             given = f"an update of {names[dim]}={raw.shape[dim]} starts at {first}"
             raise bad_value(op, given, f"expected it to end within {names[dim]}={sizes[dim]}")
-    return array.like(_update_at(op, array, raw, starts), names)
+    return _update_at(op, array, array.like(raw, names), starts)
 
 
 def _full_update(op: str, array: NamedArrayBase, update: NamedArrayBase) -> Any:
@@ -161,7 +168,8 @@ def _raw_start(op: str, array: NamedArrayBase, dim: int, first: Any) -> Any:
     return alignment(first.axis_names, tuple(n for n in array.axis_names if n in first.axis_names))(first.array)
 
 
-def _update_at(op: str, array: NamedArrayBase, update: Any, starts: list[Any]) -> Any:
+@laid_out_by_name("updated_slice")
+def _update_at(op: str, array: A, update: A, starts: list[Any]) -> A:
     """`jax.lax.dynamic_update_slice`, mapped over the axes of starts that are named."""
     names = array.axis_names
     of_starts = [first.axis_names if isinstance(first, NamedArrayBase) else () for first in starts]
@@ -176,4 +184,5 @@ def _update_at(op: str, array: NamedArrayBase, update: Any, starts: list[Any]) -
         dim = names.index(name) - level
         shared = [0 if name in axes else None for axes in of_starts]
         fn = jax.vmap(fn, in_axes=(dim, dim, shared), out_axes=dim)
-    return fn(array.array, update, [_raw_start(op, array, dim, first) for dim, first in enumerate(starts)])
+    places = [_raw_start(op, array, dim, first) for dim, first in enumerate(starts)]
+    return array.like(fn(array.array, update.array, places), names)

@@ -110,7 +110,7 @@ def _map_along(
         arrays, rest = eqx.partition(result, is_jax_array_like)
         return arrays, Static(rest)
 
-    arrays, rest = run(plan.arrays())
+    arrays, rest = run(plan.mapped("vmap"))
     return with_axis("vmap", plan.axis.name, eqx.combine(arrays, rest.value))
 
 

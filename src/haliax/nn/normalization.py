@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from haliax._src import creation, elementwise, reductions
 from haliax._src.array_base import A, NamedArrayBase, require_named
 from haliax._src.axis import Axis, AxisSelection, AxisSpec, axis_spec_to_tuple
-from haliax._src.families import align_mask, axiswise, reduce_named
+from haliax._src.families import axiswise, reduce_named
 from haliax._src.named_array import NamedArray
 from haliax.types import DTypeLike
 
@@ -34,7 +34,7 @@ def softmax(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | 
     Source:
         `jax.nn.softmax`
     """
-    return _normalized(jax.nn.softmax, "softmax", a, axis, where)
+    return axiswise(jax.nn.softmax, a, axis, where=where, single_axis_only=False)
 
 
 def log_softmax(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
@@ -52,7 +52,7 @@ def log_softmax(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBas
     Source:
         `jax.nn.log_softmax`
     """
-    return _normalized(jax.nn.log_softmax, "log_softmax", a, axis, where)
+    return axiswise(jax.nn.log_softmax, a, axis, where=where, single_axis_only=False)
 
 
 def logsumexp(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBase | None = None) -> T:
@@ -70,12 +70,6 @@ def logsumexp(a: T, axis: AxisSelection | None = None, *, where: NamedArrayBase 
         `jax.nn.logsumexp`
     """
     return reduce_named(jax.nn.logsumexp, a, axis, where=where)
-
-
-def _normalized(fn: Any, name: str, a: Any, axis: AxisSelection | None, where: Any) -> Any:
-    if where is not None:
-        where = align_mask(name, where, a) if isinstance(a, NamedArrayBase) else where
-    return axiswise(fn, a, axis, single_axis_only=False, name=name, where=where)
 
 
 def standardize(
