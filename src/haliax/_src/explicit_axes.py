@@ -26,7 +26,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import bad_value
-from haliax._src.jax_compat import ShardingTypeError
+from haliax._src.jax_compat import DuplicateSpecError, ShardingTypeError
 from haliax._src.layouts import layout_for
 from haliax._src.resources import MeshLike, current_mapping, mesh_axes, split_factor
 
@@ -39,7 +39,7 @@ GIVE_A_MAPPING = (
     "Lay one out anew with haliax.shard(x, mapping), or let a mapping decide: `with haliax.axis_mapping(mapping):`."
 )
 
-REFUSALS = (ShardingTypeError, ValueError)
+REFUSALS = (ShardingTypeError, DuplicateSpecError, ValueError)
 """What JAX raises for layouts that it can not type; some operations of some versions raise a plain ValueError."""
 
 
@@ -120,8 +120,7 @@ def reshape(array: Any, sizes: tuple[int, ...]) -> Any:
         if mesh is None:
             raise refusal
         spec = _reshaped(entries(array), array.shape, sizes, mesh)
-        by_compiler = functools.partial(jnp.reshape, shape=sizes)
-        return jax.sharding.auto_axes(by_compiler, out_sharding=NamedSharding(mesh, spec))(array)  # pyright: ignore
+        return jax.lax.reshape(array, sizes, out_sharding=NamedSharding(mesh, spec))  # pyright: ignore
 
 
 def _reshaped(layout: Sequence[Names], old: Sequence[int], new: Sequence[int], mesh: MeshLike) -> PartitionSpec:
@@ -164,24 +163,17 @@ def agree(op: str, mesh: MeshLike, arrays: list[Any], results: Any) -> tuple[lis
         op: The operation, for error messages.
         mesh: The mesh.
         arrays: The operands.
-        results: The results, whose axes must not be split over one mesh axis twice.
+        results: The results, none of which may be split over one mesh axis twice.
 
     Returns:
-        The operands as they are if they agree, with the union of their layouts; otherwise as the axis mapping in force
-        lays them out, with what that says.
+        The operands, and the union of their layouts. If they do not agree, those that are not laid out as the axis
+        mapping in force says are laid out anew: as few as possible, otherwise all.
 
     Raises:
         ValueError: If they do not agree and there is no mapping, or that does not fit either.
     """
-    named = [leaf for leaf in jax.tree.leaves(results, is_leaf=is_named) if is_named(leaf)]
-    layout: Layout = {}
-    quarrel = ""
-    for array in arrays:
-        for name, entry in zip(_names(array), entries(array), strict=False):
-            if entry and layout.setdefault(name, entry) != entry:
-                quarrel = f"axis {name!r} is laid out in two ways"
-    for result in named:
-        quarrel = quarrel or _double_use(result.axis_names, layout)
+    outputs = [leaf.axis_names for leaf in jax.tree.leaves(results, is_leaf=is_named) if is_named(leaf)]
+    layout, quarrel, names = _union(arrays, outputs)
     if not quarrel:
         return arrays, layout
     mapping = current_mapping()
@@ -189,24 +181,40 @@ def agree(op: str, mesh: MeshLike, arrays: list[Any], results: Any) -> tuple[lis
         layouts = " and ".join(_describe(array) for array in arrays if _names(array))
         raise bad_value(op, f"{quarrel}: {layouts}", "expected operands that agree", GIVE_A_MAPPING)
     others = {name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind != AxisType.Explicit}
-    layout = {name: tuple(axis for axis in mesh_axes(spec) if axis not in others) for name, spec in mapping.items()}
+    wanted = {name: tuple(axis for axis in mesh_axes(spec) if axis not in others) for name, spec in mapping.items()}
     for i, array in enumerate(arrays):
-        layout_for(op, f"operand {i}", _names(array), _raw(array).shape[: len(_names(array))], layout, mesh)
-    for result in named:
-        if quarrel := _double_use(result.axis_names, layout):
-            raise bad_value(op, quarrel, "the axis mapping in force says so", "Map one of them to another mesh axis.")
-    return [relaid(array, layout, mesh) for array in arrays], layout
+        if is_named(array):
+            layout_for(op, f"operand {i}", array.axis_names, array.array.shape, wanted, mesh)
+    for only in (names, None):
+        moved = [relaid(array, wanted, mesh) if _differs(array, wanted, only) else array for array in arrays]
+        layout, quarrel, _ = _union(moved, outputs)
+        if not quarrel:
+            return moved, layout
+    raise bad_value(op, quarrel, "the axis mapping in force says so", "Map one of them to another mesh axis.")
 
 
-def _double_use(names: Names, layout: Layout) -> str:
-    """What is wrong if a mesh axis would split two axes of one array."""
-    users: dict[str, str] = {}
-    for name in names:
-        for axis in layout.get(name, ()):
-            if axis in users:
-                return f"mesh axis {axis!r} would split both {users[axis]!r} and {name!r} of the result"
-            users[axis] = name
-    return ""
+def _union(arrays: Sequence[Any], outputs: Sequence[Names]) -> tuple[Layout, str, Names]:
+    """The layout of each axis of some arrays; what is wrong with it, if anything is, and the axes concerned."""
+    layout: Layout = {}
+    for array in arrays:
+        for name, entry in zip(_names(array), entries(array), strict=False):
+            if entry and layout.setdefault(name, entry) != entry:
+                return layout, f"axis {name!r} is laid out in two ways", (name,)
+    for names in outputs:
+        users: dict[str, str] = {}
+        for name in names:
+            for axis in layout.get(name, ()):
+                other = users.setdefault(axis, name)
+                if other != name:
+                    wrong = f"mesh axis {axis!r} would split both {other!r} and {name!r} of the result"
+                    return layout, wrong, (other, name)
+    return layout, "", ()
+
+
+def _differs(array: Any, layout: Layout, names: Names | None) -> bool:
+    """Whether an array has one of some axes, or any, in another layout."""
+    pairs = zip(_names(array), entries(array), strict=False)
+    return any(entry != layout.get(name, ()) for name, entry in pairs if names is None or name in names)
 
 
 def _describe(array: NamedArrayBase) -> str:

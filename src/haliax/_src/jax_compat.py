@@ -14,6 +14,7 @@ import jax
 from jax._src import config as _config, mesh as _mesh, sharding_impls as _sharding_impls, util as _util
 from jax._src.array import ArrayImpl as ArrayImpl
 from jax._src.core import ShardingTypeError as ShardingTypeError, trace_state_clean as _trace_state_clean
+from jax._src.named_sharding import DuplicateSpecError as DuplicateSpecError
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, Sharding
 
 
