@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from haliax._src.array_base import NamedArrayBase, raw_array_or_scalar
-from haliax._src.broadcasting import alignment, as_named
+from haliax._src.broadcasting import as_named
 from haliax._src.families import apply_aligned
 
 
@@ -94,7 +94,7 @@ def array_equiv(a: Any, b: Any) -> Any:
 
 def _all_equal(a: NamedArrayBase, b: NamedArrayBase) -> Any:
     """Whether all elements are equal, where `a` has all axes of `b`."""
-    return _truth(jnp.all(jnp.equal(a.array, alignment(b.axis_names, a.axis_names)(b.array))))
+    return _truth(jnp.all(apply_aligned("array_equal", jnp.equal, a, b).array))
 
 
 def _truth(result: Any) -> Any:
