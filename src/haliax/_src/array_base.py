@@ -161,10 +161,10 @@ class NamedArrayBase:
             if not isinstance(name, str):
                 raise wrong_type(op, "axis", name, "an axis name or an Axis")
             raise axis_not_found(op, name, self.shape)
-        index = self.axis_names.index(name)
-        if sized and axis.size != self._sizes()[index]:
+        index, sizes = self.axis_names.index(name), self._sizes()
+        if sized and axis.size != sizes[index]:
             remedy = "An Axis must have the size that the array has."
-            raise size_mismatch(op, name, axis.size, self.array.shape[index], remedy)
+            raise size_mismatch(op, name, axis.size, sizes[index], remedy)
         return index
 
     def require_axes(self, op: str, axes: AxisSelection) -> tuple[int, ...]:
@@ -268,3 +268,11 @@ def check_shape(jnp_shape: Sequence[int], hax_axes: AxisSelection) -> tuple[Axis
 def is_scalar(x: Any) -> bool:
     """Whether `x` can meet a named array without having names: a number, or an array of rank 0."""
     return isinstance(x, bool | int | float | complex | np.generic) or getattr(x, "ndim", None) == 0
+
+
+def as_places(x: Any) -> Any:
+    """Integers as places along an axis: in 32 bits at least, since narrower ones end before an axis does."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or not np.issubdtype(dtype, np.integer) or dtype.itemsize >= 4:
+        return x
+    return x.astype(np.int32)

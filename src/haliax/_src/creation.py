@@ -14,6 +14,7 @@ from haliax._src.array_base import (
     A,
     NamedArrayBase,
     are_shape_checks_enabled,
+    as_places,
     check_axes,
     is_scalar,
     normalize_names,
@@ -426,7 +427,7 @@ def repeat(
                 "repeat", f"the repeats have {format_shape(repeats.shape)}", f"expected no axis but {name!r}"
             )
         counts = repeats.array
-    return a.like(jnp.repeat(a.array, counts, dim, total_repeat_length=total_repeat_length), a.axis_names)
+    return a.like(jnp.repeat(a.array, as_places(counts), dim, total_repeat_length=total_repeat_length), a.axis_names)
 
 
 @laid_out_by_name("tile")

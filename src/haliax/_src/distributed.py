@@ -40,7 +40,7 @@ def _as_sent(x: Any) -> Any:
     return x if jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype else np.frombuffer(x.tobytes(), np.uint8)
 
 
-def _as_received(x: Any, received: np.ndarray) -> Any:
+def _as_received(x: Any, received: Any) -> Any:
     """Undo `_as_sent` for what was received in place of `x`."""
     if is_typed_key(x):
         return jax.random.wrap_key_data(received, impl=jax.random.key_impl(x))

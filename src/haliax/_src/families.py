@@ -19,7 +19,7 @@ from haliax._src.array_base import A, NamedArrayBase, is_scalar
 from haliax._src.axis import Axis, AxisSelection
 from haliax._src.broadcasting import Alignment, binary_plan, common_axes, not_a_scalar, operand_alignment
 from haliax._src.describe import documented
-from haliax._src.errors import bad_value, format_shape, wrong_type
+from haliax._src.errors import bad_value, format_shape, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import REFUSALS, by_name
 
 T = TypeVar("T")
@@ -343,6 +343,8 @@ def align_mask(op: str, where: Any, array: NamedArrayBase) -> Any:
     if any(sizes.get(name) != size for name, size in where.shape.items()):
         given = f"the mask `where` has {format_shape(where.shape)}"
         raise bad_value(op, given, f"expected axes among those of the array: {format_shape(sizes)}")
+    if where.array.dtype != bool:
+        raise wrong_dtype(op, "the mask `where`", where.array.dtype, "booleans", "Compare it, as in `where != 0`.")
     return operand_alignment(where.axis_names, array.axis_names)(where.array)
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from haliax._src.array_base import NamedArrayBase, raw_array_or_scalar, require_named, wrap
+from haliax._src.array_base import NamedArrayBase, as_places, raw_array_or_scalar, require_named, wrap
 from haliax._src.axis import AxisSelector
 from haliax._src.dslice import dslice
 from haliax._src.errors import bad_value, duplicate_axes, problem, wrong_dtype, wrong_type
@@ -99,12 +99,13 @@ def _array_item(op: str, name: str, item: Any) -> Any:
     if not jnp.issubdtype(raw.dtype, jnp.integer):
         remedy = "For a mask use haliax.where, or haliax.nonzero for the places." if raw.dtype == bool else ""
         raise wrong_dtype(op, f"the index of axis {name!r}", raw.dtype, "integers", remedy)
+    raw = as_places(raw)
     if raw.ndim == 0:
         return raw
     if named is None and raw.ndim > 1:
         given = f"the index of axis {name!r} is an unnamed array of shape {tuple(raw.shape)}"
         raise bad_value(op, given, "expected rank 0 or 1", "Name its axes with haliax.named(array, axes).")
-    return wrap(raw, (name,)) if named is None else named
+    return wrap(raw, (name,)) if named is None else named.like(raw, named.axis_names)
 
 
 def _bound(op: str, name: str, bound: Any) -> int | None:

@@ -27,8 +27,20 @@ def reflected(op: F) -> F:
 
 
 def equality(op: F) -> F:
-    """The operator `==` or `!=`: what is no array is just not equal to one."""
-    return _operator(op, op, _is_foreign)
+    """The operator `==` or `!=`: what is no array is just not equal to one.
+
+    Placeholders that a transformation has put in place of an array are compared as they are: structures that hold them
+    are compared too.
+    """
+    compare, equal = _operator(op, op, _is_foreign), op.__name__ == "equal"
+
+    @functools.wraps(op)
+    def method(a: Any, b: Any) -> Any:
+        if isinstance(b, NamedArrayBase) and not (hasattr(a.array, "shape") and hasattr(b.array, "shape")):
+            return (a.axis_names == b.axis_names and a.array is b.array) is equal
+        return compare(a, b)
+
+    return cast(F, method)
 
 
 def _operator(op: F, apply: Callable[[Any, Any], Any], yields_to: Callable[[Any], bool]) -> F:

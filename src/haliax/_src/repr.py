@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.sharding import NamedSharding
 
+from haliax._src.array_base import NamedArrayBase
 from haliax._src.resources import mesh_axes
 
 _MAX_VALUES = 1000  # from here on numpy too leaves elements out
@@ -29,7 +30,9 @@ def describe_array(array: Any, names: tuple[str, ...], short: bool = False) -> s
     Returns:
         The description; a shape that does not fit the names, or a foreign type, is shown beside them.
     """
-    dtype, shape = getattr(array, "dtype", None), getattr(array, "shape", None)
+    # a named array may stand in place of an array, as jax.jacobian makes them, and have no shape to tell
+    named = isinstance(array, NamedArrayBase)
+    dtype, shape = (None, None) if named else (getattr(array, "dtype", None), getattr(array, "shape", None))
     if dtype is None or shape is None:
         return f"{type(array).__name__} as [{', '.join(names)}]"
     label = _short(str(dtype)) if short else str(dtype)

@@ -10,7 +10,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, NamedArrayBase, raw_array_or_scalar, require_named
+from haliax._src.array_base import A, NamedArrayBase, as_places, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.broadcasting import as_named
 from haliax._src.errors import bad_value, format_shape, wrong_type
@@ -126,7 +126,7 @@ def bincount(x: A, Counts: Axis, *, weights: A | ArrayLike | None = None, minlen
             "bincount", f"the weights have {format_shape(weights.shape)}", f"expected {format_shape(x.shape)}"
         )
     raw_weights = raw_array_or_scalar(weights)
-    counts = jnp.bincount(x.array, raw_weights, minlength=min(minlength, Counts.size), length=Counts.size)
+    counts = jnp.bincount(as_places(x.array), raw_weights, minlength=min(minlength, Counts.size), length=Counts.size)
     return x.like(counts, (Counts.name,))
 
 

@@ -8,12 +8,13 @@ from typing import Any, overload
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, is_scalar, raw_array_or_scalar, require_named
+from haliax._src.array_base import A, NamedArrayBase, as_places, is_scalar, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.broadcasting import alignment
 from haliax._src.errors import bad_value, duplicate_axes, size_mismatch, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct, one_name
+from haliax._src.windows import of_one_dtype
 
 
 @overload
@@ -92,14 +93,14 @@ def _sliced(array: A, starts: list[Any], sizes: list[int], names: list[str]) -> 
         starts = [_fitting(*place) for place in zip(starts, sizes, array._sizes(), strict=True)]
         ends = [first + size for first, size in zip(starts, sizes, strict=True)]
         return array.like(jax.lax.slice(array.array, starts, ends), tuple(names))
-    return array.like(jax.lax.dynamic_slice(array.array, starts, sizes), tuple(names))
+    return array.like(jax.lax.dynamic_slice(array.array, of_one_dtype(starts), sizes), tuple(names))
 
 
 def _one_start(name: str, start: Any) -> Any:
     if not is_scalar(raw_array_or_scalar(start)):
         remedy = "For a start at each index of another axis use array[axis, haliax.ds(start, size)]."
         raise bad_value("slice", f"axis {name!r} has several starts", "expected one", remedy)
-    return raw_array_or_scalar(start)
+    return as_places(raw_array_or_scalar(start))
 
 
 def _fitting(start: int, length: int, size: int) -> int:
@@ -158,14 +159,16 @@ def _full_update(op: str, array: NamedArrayBase, update: NamedArrayBase) -> Any:
 def _raw_start(op: str, array: NamedArrayBase, dim: int, first: Any) -> Any:
     """The data of a start, once its axes are known to be among the others of the array."""
     if not isinstance(first, NamedArrayBase):
-        return first
+        return as_places(first)
     for name, size in first.shape.items():
         other = array.require_axis(op, name)
         if other == dim:
             raise duplicate_axes(op, (*first.axis_names, name), "A start can not have the axis that it is for.")
         if size != array._sizes()[other]:
             raise size_mismatch(op, name, size, array._sizes()[other], "A start must have the sizes of the array.")
-    return alignment(first.axis_names, tuple(n for n in array.axis_names if n in first.axis_names))(first.array)
+    return alignment(first.axis_names, tuple(n for n in array.axis_names if n in first.axis_names))(
+        as_places(first.array)
+    )
 
 
 @laid_out_by_name("updated_slice")
@@ -177,7 +180,7 @@ def _update_at(op: str, array: A, update: A, starts: list[Any]) -> A:
     inner = [dim for dim, name in enumerate(names) if name not in batch]
 
     def mapped(x: Any, value: Any, places: list[Any]) -> Any:
-        return jax.lax.dynamic_update_slice(x, value, [places[dim] for dim in inner])
+        return jax.lax.dynamic_update_slice(x, value, of_one_dtype([places[dim] for dim in inner]))
 
     fn = mapped
     for level, name in reversed(list(enumerate(batch))):

@@ -6,8 +6,7 @@ lies outside the array reads as zero and is not written, so that no other elemen
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,9 +18,22 @@ Windows = Mapping[int, dslice]
 """The window along each dimension that has one; its start is an int or an array of rank 0."""
 
 
-# starts are brought into bounds here, once
-_slice = functools.partial(jax.lax.dynamic_slice, allow_negative_indices=False)
-_update = functools.partial(jax.lax.dynamic_update_slice, allow_negative_indices=False)
+def of_one_dtype(starts: Sequence[Any]) -> list[Any]:
+    """Starts as `jax.lax` takes them: all of one dtype, the widest among them."""
+    dtypes = [start.dtype for start in starts if hasattr(start, "dtype")]
+    if not dtypes:
+        return list(starts)
+    dtype = jnp.result_type(*dtypes)
+    return [jax.lax.convert_element_type(start, dtype) for start in starts]
+
+
+# starts are brought into bounds in `_place`, once
+def _slice(array: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    return jax.lax.dynamic_slice(array, of_one_dtype(starts), sizes, allow_negative_indices=False)
+
+
+def _update(array: Any, update: Any, starts: Sequence[Any]) -> Any:
+    return jax.lax.dynamic_update_slice(array, update, of_one_dtype(starts), allow_negative_indices=False)
 
 
 class _Place(NamedTuple):

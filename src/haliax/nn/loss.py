@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from haliax._src import creation, elementwise, reductions
-from haliax._src.array_base import NamedArrayBase, require_named, wrap
+from haliax._src.array_base import NamedArrayBase, as_places, require_named, wrap
 from haliax._src.axis import Axis, AxisSelection
 from haliax._src.broadcasting import as_named
 from haliax._src.dot import dot
@@ -47,7 +47,7 @@ def one_hot(x: NamedArrayBase | int, class_axis: Axis, *, dtype: DTypeLike | Non
     labels = as_named("one_hot", x)
     if class_axis.name in labels.axis_names:
         raise duplicate_axes("one_hot", (*labels.axis_names, class_axis.name), "Rename the axis of the classes.")
-    encoded = jax.nn.one_hot(labels.array, class_axis.size, dtype=dtype)
+    encoded = jax.nn.one_hot(as_places(labels.array), class_axis.size, dtype=dtype)
     return wrap(encoded, (*labels.axis_names, class_axis.name))
 
 
@@ -164,9 +164,16 @@ def binary_cross_entropy_loss(
         "binary_cross_entropy_loss",
         lambda x, t: -t * jax.nn.log_sigmoid(x) - (1 - t) * jax.nn.log_sigmoid(-x),
         require_named("binary_cross_entropy_loss", logits),
-        elementwise.multiply(targets, 1),  # booleans have no negative
+        _as_probabilities(as_named("binary_cross_entropy_loss", targets), logits),
     )
     return maybe_reduce_loss(loss, reduction, reduction_axis, where, weight)
+
+
+def _as_probabilities(targets: NamedArrayBase, logits: NamedArrayBase) -> NamedArrayBase:
+    """Integers and booleans as numbers of the dtype of the logits; other targets as they are."""
+    if jnp.issubdtype(targets.array.dtype, jnp.inexact):
+        return targets
+    return elementwise.astype(targets, logits.array.dtype)
 
 
 def reduce_loss(
