@@ -19,7 +19,7 @@ from haliax._src.hlo_collectives import find_collectives
 from haliax._src.jit_plan import Plan
 from haliax._src.layout_text import describe_placement
 from haliax._src.layouts import layout_for
-from haliax._src.program import Decision, Program, unpack, unused_inputs
+from haliax._src.program import Decision, Program, unused_inputs
 from haliax._src.signature import named_paths
 
 
@@ -49,7 +49,7 @@ def explain(program: Program, arrays: Sequence[Any], *, shim_active: bool, compi
         output_mapping=plan.output_mapping,
         shim_active=shim_active,
         arguments=_arguments(program, arrays, traced, compiled, shim_active),
-        results=_results(plan, traced, compiled),
+        results=_results(program, traced, compiled),
         collectives=None if compiled is None else find_collectives(compiled.as_text() or ""),
         traces=history.traces,
         compilations=compilations,
@@ -137,8 +137,11 @@ def _equivalent(a: Sharding, b: NamedSharding, ndim: int) -> bool:
 # results ------------------------------------------------------------------------------------------------------------
 
 
-def _results(plan: Plan, traced: jax.stages.Traced, compiled: jax.stages.Compiled | None) -> tuple[ArrayLayout, ...]:
-    result = unpack(traced.out_info)
+def _results(
+    program: Program, traced: jax.stages.Traced, compiled: jax.stages.Compiled | None
+) -> tuple[ArrayLayout, ...]:
+    plan = program.plan
+    result = program.unpack(traced.out_info)
     leaves = zip(named_paths("result", result), jax.tree_util.tree_leaves(result), strict=True)
     infos = [(path, names, info) for (path, names), info in leaves if isinstance(info, jax.ShapeDtypeStruct)]
     layouts = [None] * len(infos) if compiled is None else _output_shardings(compiled, len(infos))

@@ -28,7 +28,7 @@ from haliax._src.explanation import Explanation
 from haliax._src.jit_options import JitOptions, check_donated_names, check_options, donated_leaves
 from haliax._src.jit_plan import Plan
 from haliax._src.mesh_mismatch import Policy
-from haliax._src.program import Program, unpack
+from haliax._src.program import Program
 from haliax._src.resources import (
     GIVE_A_MESH,
     FrozenMapping,
@@ -118,8 +118,8 @@ class NamedJit(Generic[P, R]):
         """Call the function on these arguments, compiled."""
         program, arrays, in_force, _ = self._select(args, kwargs, TRACED)
         if in_force:
-            return unpack(program(arrays))
-        return unpack(jax_compat.call_under_mesh(program.plan.mesh, program, arrays))
+            return program.unpack(program(arrays))
+        return program.unpack(jax_compat.call_under_mesh(program.plan.mesh, program, arrays))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind to an instance, as a function in a class body does."""
@@ -159,7 +159,7 @@ class NamedJit(Generic[P, R]):
         """
         program, arrays, _, _ = self._select(args, kwargs, ABSTRACT)
         with _scope(program):
-            return unpack(jax.eval_shape(program.jitted, *program.abstract_inputs(arrays)))
+            return program.unpack(jax.eval_shape(program.jitted, *program.abstract_inputs(arrays)))
 
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """Say what a call with these arguments, which may be ShapeDtypeStructs, does with layouts, without running it.
@@ -280,7 +280,7 @@ class NamedJit(Generic[P, R]):
                     )
                 )
             with _scope(program):
-                return unpack(program.run_compiled(compiled, [*self._fn_arrays, *arrays]))
+                return program.unpack(program.run_compiled(compiled, [*self._fn_arrays, *arrays]))
 
         return call
 

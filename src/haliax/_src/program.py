@@ -7,6 +7,7 @@ named arrays of the result; and moves arguments that live on another mesh when J
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 import traceback
 import warnings
@@ -45,15 +46,32 @@ _MOST_WARNINGS = 1024
 
 
 class Result:
-    """A result that holds static values: its arrays are children, the rest is structure."""
+    """A result that holds static values, as JAX sees it: its arrays, and which structure of the program they fill.
 
-    __slots__ = ("arrays", "rebuild")
+    A cache of JAX keeps the pytree structures of the last 4,096 results, whether or not their functions are still
+    there: a number keeps no static value alive, and is the same for most programs.
+    """
 
-    def __init__(self, arrays: list[Any], rebuild: Callable[[Sequence[Any]], Any]):
-        self.arrays, self.rebuild = arrays, rebuild
+    __slots__ = ("arrays", "number")
+
+    def __init__(self, arrays: list[Any], number: int):
+        self.arrays, self.number = arrays, number
 
 
-register_pytree_node(Result, lambda r: (r.arrays, r.rebuild), lambda rebuild, arrays: Result(list(arrays), rebuild))
+register_pytree_node(Result, lambda r: (r.arrays, r.number), lambda number, arrays: Result(list(arrays), number))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """What a result with static values is but for its arrays.
+
+    Args:
+        treedef: Its pytree structure.
+        statics: Its static leaves, by position.
+    """
+
+    treedef: Any  # a PyTreeDef
+    statics: tuple[tuple[int, Any], ...]
 
 
 class Decision(NamedTuple):
@@ -64,12 +82,7 @@ class Decision(NamedTuple):
     reason: str = ""
 
 
-def unpack(result: Any) -> Any:
-    """What the function returned, from what the program returned."""
-    return result.rebuild(result.arrays) if type(result) is Result else result
-
-
-def flat_function(plan: Plan, history: History) -> Callable[..., Any]:
+def flat_function(plan: Plan, history: History, structures: list[Structure]) -> Callable[..., Any]:
     """The function that JAX traces: from the traced leaves of a call to the arrays of its result.
 
     It refers to no array and to no wrapper, so that JAX's caches keep neither alive. It runs once for each trace.
@@ -85,7 +98,7 @@ def flat_function(plan: Plan, history: History) -> Callable[..., Any]:
             result = fn(*args, **kwargs)
         if output_mapping is not None and mesh is not None:
             result = _constrain_result(name, result, output_mapping, mesh)
-        return _pack(result)
+        return _pack(result, structures)
 
     flat.__name__ = flat.__qualname__ = name
     return flat
@@ -104,14 +117,16 @@ def _constrain_result(name: str, result: Any, mapping: FrozenMapping, mesh: Mesh
     return jax.tree_util.tree_map_with_path(constrain_leaf, result, is_leaf=lambda x: isinstance(x, NamedArrayBase))
 
 
-def _pack(result: Any) -> Any:
-    """A result as JAX can return it: itself if all its leaves are arrays."""
+def _pack(result: Any, structures: list[Structure]) -> Any:
+    """A result as JAX can return it: itself if all its leaves are arrays, else with its structure put aside."""
     leaves, treedef = jax.tree_util.tree_flatten(result)
     if all(isinstance(leaf, TRACED) for leaf in leaves):
         return result
     statics = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, TRACED))
-    arrays = [leaf for leaf in leaves if isinstance(leaf, TRACED)]
-    return Result(arrays, lambda arrays: treedef.unflatten(merge_leaves(arrays, statics)))
+    structure = Structure(treedef, statics)
+    structures.append(structure)
+    # threads may trace at the same time, so it need not be the last one
+    return Result([leaf for leaf in leaves if isinstance(leaf, TRACED)], structures.index(structure))
 
 
 class Program:
@@ -124,7 +139,8 @@ class Program:
 
     def __init__(self, plan: Plan, history: History):
         self.plan, self.history = plan, history
-        flat = flat_function(plan, history)
+        self._structures: list[Structure] = []
+        flat = flat_function(plan, history, self._structures)
         self._traced_code = flat.__code__
         self.jitted = jax.jit(flat, donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options)
         self._donates = bool(plan.donated)
@@ -168,6 +184,13 @@ class Program:
             self.history.laid_out(self.plan, [describe_placement(array, self.plan.mesh) for array in prepared])
         self._free_moved(arrays, prepared)
         return result
+
+    def unpack(self, result: Any) -> Any:
+        """What the function returned, from what the program returned."""
+        if type(result) is not Result:
+            return result
+        structure = self._structures[result.number]
+        return structure.treedef.unflatten(merge_leaves(result.arrays, structure.statics))
 
     def run_compiled(self, compiled: jax.stages.Compiled, arrays: Sequence[Any]) -> Any:
         """Run what was compiled ahead of time, on arrays that are first put where they belong."""
