@@ -65,8 +65,8 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 # programs kept by one wrapper: many more than a training script has, few enough to bound what static arguments that
-# never repeat can fill
-_MOST_PROGRAMS = 1024
+# never repeat can fill (JAX keeps about 1.5 MB for each)
+_MOST_PROGRAMS = 256
 
 
 class WrappedCallable(Protocol[P, R]):
