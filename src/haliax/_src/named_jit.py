@@ -66,7 +66,7 @@ R = TypeVar("R", covariant=True)
 
 # programs kept by one wrapper: many more than a training script has, few enough to bound what static arguments that
 # never repeat can fill (JAX keeps about 1.5 MB for each)
-_MOST_PROGRAMS = 256
+_MOST_PROGRAMS = 1024
 
 
 class WrappedCallable(Protocol[P, R]):
