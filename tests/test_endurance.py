@@ -215,8 +215,9 @@ def test_threads_do_not_mix():
     for thread in threads:
         thread.join()
     assert not failures
-    # one for each mesh and mapping; jax 0.9 lets two threads trace the same program at the same time
-    assert all(8 <= f._fn.traces <= THREADS for f in shared)
+    # one for each mesh and mapping; jax 0.9 lets the two threads of each trace the same program at the same time
+    most = 8 if jax.__version_info__ >= (0, 10) else THREADS
+    assert all(8 <= f._fn.traces <= most for f in shared)
     assert current_thread_local_mapping() is None
 
 
