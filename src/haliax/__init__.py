@@ -4,6 +4,7 @@ from haliax import (
     axis as axis,
     core as core,
     debug as debug,
+    haxtyping as haxtyping,
     hof as hof,
     jax_utils as jax_utils,
     nn as nn,
@@ -18,6 +19,7 @@ from haliax import (
     wrap as wrap,
 )
 from haliax.__about__ import __version__ as __version__
+from haliax._src.annotations import NamedArrayAxes as NamedArrayAxes, NamedArrayAxesSpec as NamedArrayAxesSpec
 from haliax._src.array_base import (
     are_shape_checks_enabled as are_shape_checks_enabled,
     enable_shape_checks as enable_shape_checks,
@@ -274,3 +276,4 @@ from haliax._src.wrapping import (
     wrap_reduction_call as wrap_reduction_call,
 )
 from haliax.field import field as field
+from haliax.haxtyping import Named as Named

@@ -1,5 +1,6 @@
 """Named arrays, and the operations on their names and shapes."""
 
+from ._src.annotations import NamedArrayAxes as NamedArrayAxes, NamedArrayAxesSpec as NamedArrayAxesSpec
 from ._src.array_base import (
     are_shape_checks_enabled as are_shape_checks_enabled,
     check_shape as check_shape,

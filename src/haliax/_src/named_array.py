@@ -11,6 +11,7 @@ import jax
 from jax.tree_util import GetAttrKey
 
 from haliax._src import (
+    annotations,
     axiswise,
     broadcasting,
     dot,
@@ -43,6 +44,10 @@ class NamedArray(ArrayProtocols):
     """
 
     __slots__ = ()
+
+    # annotations
+    __class_getitem__ = classmethod(annotations.class_getitem)
+    matches_axes = annotations.matches_axes
 
     # operators
     __invert__ = elementwise.invert
