@@ -73,6 +73,32 @@ def binary_plan(op: str, a: Names, a_sizes: Sizes, b: Names, b_sizes: Sizes) -> 
     return names, operand_alignment(a, names), operand_alignment(b, names)
 
 
+Operand = tuple[Names, Sizes] | None
+"""The axes of an operand and their sizes; None for one without names."""
+
+
+@functools.lru_cache(maxsize=4096)
+def aligned_plan(op: str, operands: tuple[Operand, ...]) -> tuple[Names, tuple[Alignment, ...] | None, int]:
+    """The result's axes and the alignment of each operand of an elementwise operation.
+
+    Args:
+        op: The operation, for error messages.
+        operands: What is known of the operands, of which one has names.
+
+    Returns:
+        The axes, which are those of the first operand that has all of them; the alignments, None if all operands stay
+        as they are; the number of the first operand with names.
+
+    Raises:
+        ValueError: If no operand has all axes, or an axis has two sizes.
+    """
+    named = [wrap(jax.ShapeDtypeStruct(sizes, bool), names) for names, sizes in filter(None, operands)]
+    names = tuple(axis.name for axis in common_axes(op, named))
+    alignments = tuple(operand_alignment(operand[0], names) if operand else _AS_IT_IS for operand in operands)
+    first = next(i for i, operand in enumerate(operands) if operand)
+    return names, None if set(alignments) == {_AS_IT_IS} else alignments, first
+
+
 def no_subset(op: str, a: dict[str, int], b: dict[str, int]) -> ValueError:
     """The error for two arrays of which neither has all axes of the other."""
     missing = ", ".join(repr(name) for name in b if name not in a)

@@ -31,7 +31,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     Source:
         `jax.numpy.isclose`
     """
-    return apply_aligned("isclose", jnp.isclose, a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    return apply_aligned("isclose", jnp.isclose, a, b, **_given(rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
@@ -53,8 +53,16 @@ def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan
     Source:
         `jax.numpy.allclose`
     """
-    result = apply_aligned("allclose", jnp.allclose, a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    result = apply_aligned("allclose", jnp.allclose, a, b, **_given(rtol=rtol, atol=atol, equal_nan=equal_nan))
     return _truth(raw_array_or_scalar(result))
+
+
+_USUAL = {"rtol": 1e-05, "atol": 1e-08, "equal_nan": False}
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that are not as usual: JAX has those compiled in, and moves any number given to the device."""
+    return {k: v for k, v in options.items() if type(v) is not type(_USUAL[k]) or v != _USUAL[k]}
 
 
 def array_equal(a: Any, b: Any) -> Any:

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 
 from haliax._src.array_base import A, NamedArrayBase, is_scalar
 from haliax._src.axis import Axis, AxisSelection
-from haliax._src.broadcasting import Alignment, binary_plan, common_axes, not_a_scalar, operand_alignment
+from haliax._src.broadcasting import Alignment, aligned_plan, binary_plan, not_a_scalar, operand_alignment
 from haliax._src.describe import documented
 from haliax._src.errors import bad_value, format_shape, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import REFUSALS, by_name
@@ -103,14 +103,8 @@ def binary(
     """
     op_name = name or fn.__name__
 
-    # outside a trace each step of an alignment would cost as much as the operation: under jit they are one dispatch,
-    # and inside a trace `inline` leaves nothing of it
-    @functools.lru_cache(maxsize=256)
-    def aligned(align_a: Alignment, align_b: Alignment) -> Callable[[Any, Any], Any]:
-        return jax.jit(lambda a, b: fn(align_a(a), align_b(b)), inline=True)
-
     def op(a: Any, b: Any) -> Any:
-        return apply_binary(op_name, fn, a, b, aligned)
+        return apply_binary(op_name, fn, a, b, compiled=True)
 
     _identify(op, fn, doc, name, module)
     parameters = {
@@ -128,13 +122,20 @@ def _identify(op: Callable[..., Any], fn: Callable[..., Any], doc: str | None, n
     op.__doc__ = doc or (inspect.getdoc(fn) or f"Elementwise {op.__name__}.").split("\n")[0]
 
 
-def apply_binary(
-    name: str,
-    fn: Callable[..., Any],
-    a: Any,
-    b: Any,
-    aligned: Callable[[Alignment, Alignment], Callable[[Any, Any], Any]] | None = None,
-) -> Any:
+@functools.lru_cache(maxsize=4096)
+def _aligned(fn: Callable[..., Any], *alignments: Alignment) -> Callable[..., Any]:
+    """A function of raw arrays that aligns its operands first, as one compiled step.
+
+    Outside a trace each step of an alignment would cost as much as the operation; inside one, `inline` leaves nothing.
+    """
+
+    def run(*operands: Any) -> Any:
+        return fn(*(align(x) for align, x in zip(alignments, operands, strict=True)))
+
+    return jax.jit(run, inline=True)
+
+
+def apply_binary(name: str, fn: Callable[..., Any], a: Any, b: Any, *, compiled: bool = False) -> Any:
     """Apply an elementwise function of two raw arrays by name.
 
     Args:
@@ -142,7 +143,7 @@ def apply_binary(
         fn: The function on raw arrays.
         a: A named array, or a scalar.
         b: A named array, or a scalar.
-        aligned: Makes, from an alignment for each operand, the function that aligns both and applies `fn`.
+        compiled: Whether `fn` may be compiled together with the alignment of its operands, and kept.
 
     Returns:
         A named array; what `fn` returns if neither operand has names.
@@ -162,9 +163,9 @@ def apply_binary(
                     return by_name(name, refusal, functools.partial(_apply_aligned, fn, a.axis_names), a, b)
             names, align_x, align_y = binary_plan(name, a.axis_names, a._sizes(), b.axis_names, b._sizes())
             try:
-                if aligned is None:
-                    return a.like(fn(align_x(x), align_y(y)), names)
-                return a.like(aligned(align_x, align_y)(x, y), names)
+                if compiled:
+                    return a.like(_aligned(fn, align_x, align_y)(x, y), names)
+                return a.like(fn(align_x(x), align_y(y)), names)
             except REFUSALS as refusal:
                 return by_name(name, refusal, functools.partial(_apply_aligned, fn, names), a, b)
         if is_scalar(b):
@@ -177,14 +178,15 @@ def apply_binary(
     return fn(a, b)
 
 
-def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **kwargs: Any) -> Any:
+def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **options: Any) -> Any:
     """Apply an elementwise function of any number of raw arrays by name.
 
     Args:
         name: The operation, for error messages.
-        fn: The function on raw arrays.
+        fn: The function on raw arrays, which outlives the call: without options, it is compiled together with the
+            alignment of its operands, and kept.
         *operands: Named arrays, of which one has all axes of the others; scalars; None.
-        **kwargs: Options of `fn`.
+        **options: Options of `fn`.
 
     Returns:
         A named array with the axes of the operand that has most of them; what `fn` returns if none has names.
@@ -193,18 +195,25 @@ def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **kwargs: A
         ValueError: If no operand has all axes of the others, sizes differ, or one is an unnamed array.
         TypeError: If an operand is no array.
     """
-    named = [x for x in operands if isinstance(x, NamedArrayBase)]
-    if not named:
-        return fn(*operands, **kwargs)
-    for x in operands:
-        if not isinstance(x, NamedArrayBase) and x is not None and not is_scalar(x):
+    known = tuple([(x.axis_names, x._sizes()) if isinstance(x, NamedArrayBase) else None for x in operands])
+    if not any(known):
+        return fn(*operands, **options)
+    for x, axes in zip(operands, known, strict=True):
+        if axes is None and x is not None and not is_scalar(x):
             raise not_a_scalar(name, x)
-    names = tuple(axis.name for axis in common_axes(name, named))
-    apply = functools.partial(_apply_aligned, functools.partial(fn, **kwargs), names)
+    names, alignments, first = aligned_plan(name, known)
+    raw = [x.array if isinstance(x, NamedArrayBase) else x for x in operands]
     try:
-        return apply(*operands)
+        if alignments is None:
+            result = fn(*raw, **options)
+        elif options:
+            result = fn(*(align(x) for align, x in zip(alignments, raw, strict=True)), **options)
+        else:
+            result = _aligned(fn, *alignments)(*raw)
     except REFUSALS as refusal:
+        apply = functools.partial(_apply_aligned, functools.partial(fn, **options), names)
         return by_name(name, refusal, apply, *operands)
+    return operands[first].like(result, names)
 
 
 def _apply_aligned(fn: Callable[..., Any], names: tuple[str, ...], *operands: Any) -> Any:
