@@ -16,13 +16,13 @@ ORDER = """
     _src.util _src.callables _src.jax_compat _src.errors _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources _src.layout_text _src.transfers _src.layouts
-    _src.array_base _src.repr _src.array_protocols _src.annotations
+    _src.array_base _src.repr _src.treescope_view _src.array_protocols _src.annotations
     _src.explicit_axes _src.explicit_loops _src.broadcasting
     _src.describe _src.families _src.wrapping _src.operators
     _src.elementwise _src.reductions _src.quantiles _src.axiswise
-    _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices _src.padding _src.sets _src.bits
+    _src.rearrange_plan _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices _src.padding _src.sets _src.bits
     _src.index_items _src.windows _src.at_index _src.indexing _src.at _src.slicing
-    _src.dot _src.einsum
+    _src.dot _src.einsum_plan _src.einsum
     _src.named_array _src.creation core wrap
     haxtyping ops fft poly specialized_fns ref
     _src.tree tree util
@@ -43,7 +43,8 @@ ORDER = [f"haliax.{name}" for name in ORDER] + ["haliax"]
 FACADES = "axis core ops specialized_fns wrap tree util jax_utils hof partitioning state_dict debug nn".split()
 FACADES = [f"haliax.{name}" for name in FACADES] + ["haliax"]
 
-OPTIONAL_DEPENDENCIES = {"aqt", "pytest", "torch"}  # imported where they are used, so that haliax works without them
+# imported where they are used, so that haliax works without them
+OPTIONAL_DEPENDENCIES = {"aqt", "matplotlib", "pytest", "torch", "treescope"}
 MAX_LINES = 500
 
 

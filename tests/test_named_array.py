@@ -1,4 +1,4 @@
-"""NamedArray: its data, its look-ups, what Python and numpy make of it, how it is shown, and its life as a pytree."""
+"""NamedArray: its data, its look-ups, what Python and numpy make of it, and its life as a pytree."""
 
 import copy
 import operator
@@ -6,12 +6,10 @@ import pickle
 import threading
 import weakref
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import NamedSharding, PartitionSpec
 
 import haliax as hax
 from haliax.core import NamedArrayMeta, check_shape
@@ -208,73 +206,6 @@ def test_scalar():
     assert SCALAR.scalar() is SCALAR.array
     with pytest.raises(ValueError, match="scalar: the array has a=2, b=3; expected no axes"):
         X.scalar()
-
-
-# how it is shown
-
-
-class Foreign:
-    pass
-
-
-SHOWN = [
-    (X, "NamedArray(float32[a=2, b=3],\n  [[0., 1., 2.],\n   [3., 4., 5.]])"),
-    (hax.named(jnp.arange(3), "b"), "NamedArray(int32[b=3], [0, 1, 2])"),
-    (SCALAR, "NamedArray(float32[], 2.5)"),
-    (hax.zeros(hax.Axis("a", 1000)), "NamedArray(float32[a=1000])"),
-    (hax.zeros(hax.Axis("a", 0)), "NamedArray(float32[a=0], [])"),
-    (hax.NamedArray(np.ones(2, np.int8), A), "NamedArray(int8[a=2], [1, 1])"),
-    (hax.NamedArray(jax.random.key(0), ()), "NamedArray(key<fry>[])"),
-    (ABSTRACT, "NamedArray(float32[a=2, b=3])"),
-    (hax.NamedArray(None, (A, B)), "NamedArray(NoneType as [a, b])"),
-    (hax.NamedArray(Foreign(), "a"), "NamedArray(Foreign as [a])"),
-]
-
-
-@pytest.mark.parametrize(("x", "expected"), SHOWN, ids=range(len(SHOWN)))
-def test_repr(x, expected):
-    assert repr(x) == str(x) == f"{x}" == expected
-
-
-def test_format():
-    assert f"{SCALAR:.2f}" == "2.50"
-    with pytest.raises(TypeError, match="format: the array has a=2, b=3; expected no axes"):
-        f"{X:.2f}"
-
-
-def test_traced_arrays_are_shown():
-    shown = []
-    jax.jit(lambda x: shown.append(repr(x)))(X)
-    jax.vmap(lambda x: shown.append(repr(x)))(X)
-    assert shown == ["NamedArray(float32[a=2, b=3], traced)", "NamedArray(float32[3] as [a, b], traced)"]
-
-
-def test_deleted_arrays_are_shown():
-    x = hax.ones(A)
-    x.array.delete()
-    assert repr(x) == "NamedArray(float32[a=2])"
-
-
-def test_layouts_are_shown(mesh):
-    x = jnp.ones((8, 4, 2))
-    for spec, expected in [
-        (("data", None, "model"), "a->data, c->model"),
-        ((("data", "model"),), "a->data+model"),
-        ((), "replicated"),
-    ]:
-        sharded = jax.device_put(x, NamedSharding(mesh, PartitionSpec(*spec)))
-        assert (
-            repr(hax.NamedArray(sharded, ("a", "b", "c"))) == f"NamedArray(float32[a=8, b=4, c=2], sharding {expected})"
-        )
-
-
-def test_modules_are_shown():
-    class Module(eqx.Module):
-        weight: hax.NamedArray
-        bias: hax.NamedArray | None
-
-    shown = eqx.tree_pformat(Module(X.astype(jnp.bfloat16), None))
-    assert "weight=NamedArray(bf16[a=2, b=3])" in shown
 
 
 # pytrees and copies

@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 import wadler_lindig as wl
+from jax.core import Tracer
 
-from haliax._src import repr as _repr
+from haliax._src import repr as _repr, treescope_view
 from haliax._src.array_base import A, NamedArrayBase
 from haliax._src.errors import bad_value, format_shape, problem
 
@@ -124,14 +125,28 @@ class ArrayProtocols(NamedArrayBase):
     # strings
 
     def __repr__(self) -> str:
-        return _repr.show(self.array, self.axis_names)
+        return _repr.show(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self._number("format"), spec) if spec else str(self)
+        if not spec:
+            return str(self)
+        number = self._number("format")
+        if isinstance(number, Tracer):
+            remedy = f'Print it when the program runs: jax.debug.print("{{x:{spec}}}", x=...).'
+            raise TypeError(problem("format", "the array is traced, and has no value yet", remedy=remedy))
+        return format(number, spec)
 
     def __pdoc__(self, *, short_arrays: bool = True, **kwargs: Any) -> wl.AbstractDoc:
-        """The document for `wadler_lindig`, which pretty-prints equinox modules."""
-        return wl.TextDoc(f"NamedArray({_repr.describe_array(self.array, self.axis_names, short=short_arrays)})")
+        """The document for `wadler_lindig`, which pretty-prints equinox modules; `short_arrays` leaves values out."""
+        if not short_arrays:
+            return wl.TextDoc(repr(self))
+        return wl.TextDoc(f"{type(self).__name__}({_repr.describe_axes(self.array, self.axis_names, short=True)})")
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        return treescope_view.render(self, path, subtree_renderer)
+
+    def __treescope_ndarray_adapter__(self) -> treescope_view.NamedArrayAdapter | None:
+        return treescope_view.adapter(self)
 
 
 def _unchangeable(name: str) -> AttributeError:

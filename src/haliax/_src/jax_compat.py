@@ -15,7 +15,7 @@ from jax._src import config as _config, mesh as _mesh, sharding_impls as _shardi
 from jax._src.array import ArrayImpl as ArrayImpl
 from jax._src.core import ShardingTypeError as ShardingTypeError, trace_state_clean as _trace_state_clean
 from jax._src.named_sharding import DuplicateSpecError as DuplicateSpecError
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, Sharding
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 
 
 def concrete_mesh() -> Mesh | None:
@@ -108,6 +108,11 @@ def on_mesh(sharding: Sharding, mesh: Mesh) -> Sharding:
     except (AssertionError, NotImplementedError, ValueError):  # split in a way that this mesh has no axes for
         return sharding
     return NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
+
+
+def spec_entries(spec: PartitionSpec) -> tuple[Any, ...]:
+    """The entry of each dimension; from jax 0.10 on a spec with partial sums is not to be iterated over."""
+    return tuple(getattr(spec, "partitions", spec))
 
 
 def compiled_count(jitted: Any) -> int:

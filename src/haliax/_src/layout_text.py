@@ -15,10 +15,13 @@ from haliax._src.resources import MeshLike, format_mesh
 
 def describe_spec(spec: PartitionSpec) -> str:
     """A PartitionSpec as `P('data')`, without the dimensions at its end that are not split."""
-    entries = list(spec)
+    entries = list(jax_compat.spec_entries(spec))
     while entries and entries[-1] is None:
         entries.pop()
-    return f"P({', '.join(map(repr, entries))})"
+    shown = list(map(repr, entries))
+    if spec.unreduced:
+        shown.append(f"unreduced={{{', '.join(map(repr, sorted(spec.unreduced)))}}}")
+    return f"P({', '.join(shown)})"
 
 
 def describe_mesh(mesh: MeshLike) -> str:
