@@ -54,7 +54,7 @@ def documented(fn: Callable[..., Any], parameters: Mapping[str, str], returns: s
 def public_name(fn: Callable[..., Any]) -> str:
     """Where users find a JAX function, whose own `__module__` is often private."""
     name = fn.__name__
-    for module in (jnp, jax.nn, jax.lax):
+    for module in (jnp, jnp.fft, jax.nn, jax.lax):
         if getattr(module, name, None) is fn:
             return f"{module.__name__}.{name}"
     return f"{fn.__module__}.{name}"
