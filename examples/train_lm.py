@@ -15,7 +15,7 @@ import sysconfig
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -26,7 +26,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import optax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from safetensors.numpy import load_file, save_file
 from tqdm import tqdm
 
@@ -297,20 +297,21 @@ def bytes_moved(array: jax.Array, before: jax.sharding.Sharding) -> int:
     return sum(shard.data.nbytes for shard in array.addressable_shards if had.get(shard.device) != shard.index)
 
 
-def layout_table(model: Transformer, before: dict[str, NamedSharding]) -> str:
+def layout_table(model: Transformer, before: Mapping[str, Sharding]) -> str:
     rows = [("parameter", "axes", "before", "after", "bytes moved")]
     for path, parameter in named_parameters(model).items():
         axes = ", ".join(f"{axis.name}={axis.size}" for axis in parameter.axes)
         after = parameter.array.sharding
         moved = f"{bytes_moved(parameter.array, before[path]):,}"
-        rows.append((path, axes, format_spec(before[path].spec), format_spec(after.spec), moved))
+        rows.append((path, axes, format_layout(before[path]), format_layout(after), moved))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
 
 
-def format_spec(spec: PartitionSpec) -> str:
+def format_layout(sharding: Sharding) -> str:
+    spec = sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
     return f"P({', '.join(map(repr, spec))})"
 
 

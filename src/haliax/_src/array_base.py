@@ -10,8 +10,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, overload
 
+import jax
 import numpy as np
 
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, AxisSpec, axis_name
@@ -54,7 +55,7 @@ class NamedArrayBase:
         axis_names: One name, or Axis whose size must fit, for each axis.
     """
 
-    array: Any
+    array: jax.Array
     axis_names: tuple[str, ...]
 
     concrete: ClassVar[type[Any]]
@@ -102,6 +103,10 @@ class NamedArrayBase:
             " haliax.scan keep names and dimensions together.",
         )
 
+    @overload
+    def resolve_axis(self, axes: AxisSelector) -> Axis: ...
+    @overload
+    def resolve_axis(self, axes: Sequence[AxisSelector] | Mapping[str, int | None]) -> tuple[Axis, ...]: ...
     def resolve_axis(self, axes: AxisSelection) -> Any:
         """The axes of this array that a selection names.
 
@@ -127,6 +132,10 @@ class NamedArrayBase:
             return self.shape.get(axis.name) == axis.size
         return all(self.has_axis(ax) for ax in selectors(axis))
 
+    @overload
+    def axis_size(self, axis: AxisSelector) -> int: ...
+    @overload
+    def axis_size(self, axis: Sequence[AxisSelector] | Mapping[str, int | None]) -> tuple[int, ...]: ...
     def axis_size(self, axis: AxisSelection) -> Any:
         """The size of an axis, or a tuple of sizes for several.
 
@@ -137,6 +146,10 @@ class NamedArrayBase:
             return self.array.shape[self.require_axis("axis_size", axis)]
         return tuple(self.axis_size(ax) for ax in selectors(axis))
 
+    @overload
+    def axis_indices(self, axis: AxisSelector) -> int | None: ...
+    @overload
+    def axis_indices(self, axis: Sequence[AxisSelector] | Mapping[str, int | None]) -> tuple[int | None, ...]: ...
     def axis_indices(self, axis: AxisSelection) -> Any:
         """The position of an axis among the dimensions, None if it is missing; a tuple of positions for several."""
         if isinstance(axis, str | Axis):
@@ -176,7 +189,7 @@ class NamedArrayBase:
             raise duplicate_axes(op, [self.axis_names[i] for i in found])
         return found
 
-    def scalar(self) -> Any:
+    def scalar(self) -> jax.Array:
         """The array itself, if it has no axes.
 
         Raises:

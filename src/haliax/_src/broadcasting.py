@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,8 @@ import jax.numpy as jnp
 from haliax._src.array_base import A, NamedArrayBase, is_scalar, wrap
 from haliax._src.axis import Axis, AxisSelection, shape_dict
 from haliax._src.errors import bad_value, format_shape, size_mismatch, wrong_type
+
+T = TypeVar("T")
 
 Names = tuple[str, ...]
 Sizes = tuple[int, ...]
@@ -110,6 +112,10 @@ def no_subset(op: str, a: dict[str, int], b: dict[str, int]) -> ValueError:
     )
 
 
+@overload
+def broadcast_to(a: A, axes: AxisSelection, ensure_order: bool = True, enforce_no_extra_axes: bool = True) -> A: ...
+@overload
+def broadcast_to(a: Any, axes: AxisSelection, ensure_order: bool = True, enforce_no_extra_axes: bool = True) -> Any: ...
 def broadcast_to(a: Any, axes: AxisSelection, ensure_order: bool = True, enforce_no_extra_axes: bool = True) -> Any:
     """Broadcast an array to the given axes.
 
@@ -185,7 +191,7 @@ def _sizes_of(op: str, axes: AxisSelection, a: NamedArrayBase) -> dict[str, int]
     return sizes
 
 
-def broadcast_arrays(*arrays: Any, require_subset: bool = True, ensure_order: bool = True) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: T, require_subset: bool = True, ensure_order: bool = True) -> tuple[T, ...]:
     """Broadcast arrays against each other, by name.
 
     Args:
@@ -206,8 +212,8 @@ def broadcast_arrays(*arrays: Any, require_subset: bool = True, ensure_order: bo
 
 
 def broadcast_arrays_and_return_axes(
-    *arrays: Any, require_subset: bool = True, ensure_order: bool = True
-) -> tuple[tuple[Any, ...], tuple[Axis, ...]]:
+    *arrays: T, require_subset: bool = True, ensure_order: bool = True
+) -> tuple[tuple[T, ...], tuple[Axis, ...]]:
     """`broadcast_arrays`, which also returns the common axes."""
     named = [a for a in arrays if isinstance(a, NamedArrayBase)]
     if not named:

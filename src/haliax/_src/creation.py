@@ -99,7 +99,7 @@ def ones(shape: AxisSpec, dtype: DTypeLike | None = None) -> NamedArray:
     return wrap(jnp.ones(sizes, dtype), names)
 
 
-def full(shape: AxisSpec, fill_value: ArrayLike | NamedArrayBase, dtype: DTypeLike | None = None) -> NamedArray:
+def full(shape: AxisSpec, fill_value: ArrayLike | NamedArray, dtype: DTypeLike | None = None) -> NamedArray:
     """An array that has one value everywhere, or a smaller array repeated along new axes.
 
     Args:
@@ -117,7 +117,7 @@ def full(shape: AxisSpec, fill_value: ArrayLike | NamedArrayBase, dtype: DTypeLi
         `jax.numpy.full`
     """
     names, sizes = names_and_sizes("full", shape)
-    if isinstance(fill_value, NamedArrayBase):
+    if isinstance(fill_value, NamedArray):
         value = broadcast_to(fill_value, tuple(map(Axis, names, sizes)))
         return value if dtype is None else value.like(jnp.astype(value.array, dtype), names)
     if not is_scalar(fill_value):

@@ -25,7 +25,7 @@ from haliax._src import (
     selection,
     slicing,
 )
-from haliax._src.array_base import NamedArrayBase, wrap
+from haliax._src.array_base import A, NamedArrayBase, wrap
 from haliax._src.array_protocols import ArrayProtocols
 from haliax._src.at import At
 from haliax._src.families import Binary
@@ -113,7 +113,6 @@ class NamedArray(ArrayProtocols):
 
     # parts and triangles
     __getitem__ = indexing.getitem
-    at = property(At)
     clip = selection.clip
     slice = slicing.slice
     take = indexing.take
@@ -136,6 +135,11 @@ class NamedArray(ArrayProtocols):
 
     def __abs__(self) -> NamedArray:
         return elementwise.abs(self)
+
+    @property
+    def at(self: A) -> At[A]:
+        """Elements to update: `x.at["batch", 0].set(1.0)` is a new array; see `At`."""
+        return At(self)
 
     @property
     def imag(self) -> NamedArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,14 @@ from haliax._src.families import apply_aligned
 from haliax._src.reshape import check_distinct, check_size, one_name
 
 
+@overload
+def where(condition: A, x: Any, y: Any) -> A: ...
+@overload
+def where(condition: A, *, fill_value: ArrayLike | None = None, new_axis: Axis) -> tuple[A, ...]: ...
+@overload
+def where(
+    condition: Any, x: Any = None, y: Any = None, fill_value: ArrayLike | None = None, new_axis: Axis | None = None
+) -> Any: ...
 def where(
     condition: Any, x: Any = None, y: Any = None, fill_value: ArrayLike | None = None, new_axis: Axis | None = None
 ) -> Any:
@@ -76,6 +84,10 @@ def _places(op: str, array: A, axis: Axis, fill_value: ArrayLike) -> tuple[A, ..
     return tuple(array.like(place, (axis.name,)) for place in places)
 
 
+@overload
+def clip(array: A, a_min: Any = None, a_max: Any = None) -> A: ...
+@overload
+def clip(array: ArrayLike, a_min: Any = None, a_max: Any = None) -> Any: ...
 def clip(array: Any, a_min: Any = None, a_max: Any = None) -> Any:
     """Limit the elements of an array to a range.
 
