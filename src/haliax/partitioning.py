@@ -3,6 +3,7 @@
 import contextlib as _contextlib
 
 from haliax._src.explanation import Explanation as Explanation
+from haliax._src.jax_helpers import F as F
 from haliax._src.mesh_mismatch import MeshMismatchError as MeshMismatchError, MeshMismatchWarning as MeshMismatchWarning
 from haliax._src.named_jit import (
     NamedJit as NamedJit,
@@ -18,6 +19,7 @@ from haliax._src.resources import (
     axis_mapping as axis_mapping,
     current_thread_local_mapping as current_thread_local_mapping,
 )
+from haliax._src.shard_map import Args as Args, R as R, shard_map as shard_map
 from haliax._src.sharding import (
     ResourceAxis as ResourceAxis,
     all_mesh_axes_explicit as all_mesh_axes_explicit,
@@ -35,6 +37,7 @@ from haliax._src.sharding import (
     shard_with_axis_mapping as shard_with_axis_mapping,
     sharding_for_axis as sharding_for_axis,
 )
+from haliax._src.util import T as T
 
 with _contextlib.suppress(ModuleNotFoundError):  # the shim is one file, and may be removed
     from haliax._src.forced_host_shim import forced_host_shim as forced_host_shim

@@ -8,5 +8,6 @@ from ._src.tree import (
     tree_structure as structure,
     tree_unflatten as unflatten,
 )
+from ._src.util import T as T
 
-__all__ = ["flatten", "leaves", "map", "scan_aware_map", "structure", "unflatten"]
+__all__ = ["T", "flatten", "leaves", "map", "scan_aware_map", "structure", "unflatten"]

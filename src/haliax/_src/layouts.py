@@ -50,9 +50,32 @@ def layout_for(
     """
     mesh, manual = as_seen_here(mesh), manual_axes()
     # what shard_map has made manual is split already
-    spec = PartitionSpec(*(_without(entry, manual) for entry in pspec_for_names(names, mapping)))
-    taken: dict[str, str] = {}
+    rest: dict[str, Any] = {name: _without((mapping or {}).get(name), manual) for name in names}
+    spec = checked_spec(op, path, names, rest, mesh)
     for name, size, entry in zip(names, sizes, spec, strict=True):
+        if size % split_factor(mesh, entry):
+            raise indivisible(op, path, name, size, mesh_axes(entry), mesh)
+    return NamedSharding(mesh, spec)  # pyright: ignore[reportArgumentType]  (AbstractMesh is accepted)
+
+
+def checked_spec(
+    op: str, path: str, names: Sequence[str], mapping: ResourceMapping | None, mesh: MeshLike
+) -> PartitionSpec:
+    """The PartitionSpec that a mapping gives to one array, whatever its sizes.
+
+    Args:
+        op: The operation, for error messages.
+        path: Where the array was found, for error messages.
+        names: The axis names of the array.
+        mapping: Mesh axes by axis name.
+        mesh: The mesh.
+
+    Raises:
+        ValueError: If a mesh axis is unknown or used for two axes.
+    """
+    spec = pspec_for_names(names, mapping)
+    taken: dict[str, str] = {}
+    for name, entry in zip(names, spec, strict=True):
         for axis in mesh_axes(entry):
             if axis not in mesh.axis_names:
                 raise unknown_mesh_axis(op, name, axis, mesh)
@@ -66,10 +89,7 @@ def layout_for(
                     )
                 )
             taken[axis] = name
-        factor = split_factor(mesh, entry)
-        if size % factor:
-            raise indivisible(op, path, name, size, mesh_axes(entry), mesh)
-    return NamedSharding(mesh, spec)  # pyright: ignore[reportArgumentType]  (AbstractMesh is accepted)
+    return spec
 
 
 def _without(entry: PhysicalAxisSpec | None, axes: frozenset[str]) -> PhysicalAxisSpec | None:
