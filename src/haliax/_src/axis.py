@@ -59,6 +59,9 @@ ShapeDict: TypeAlias = Mapping[str, int]
 PartialShapeDict: TypeAlias = Mapping[str, int | None]
 """Names with sizes, in order; None if the size is unknown."""
 
+Axes = TypeVar("Axes", AxisSpec, AxisSelection)
+"""Axes with their sizes, or axes of which some may lack one: a function of axes with sizes gives such."""
+
 Ax = TypeVar("Ax", AxisSelector, Axis)
 """An axis, or what names one: ties the type of a result to the type of an argument."""
 
@@ -150,7 +153,7 @@ def axis_selectors(shape: PartialShapeDict) -> tuple[AxisSelector, ...]:
     return tuple(name if size is None else Axis(name, size) for name, size in shape.items())
 
 
-def in_form_of(axes: AxisSelection, shape: dict[str, int | None]) -> AxisSelection:
+def in_form_of(axes: AxisSelection, shape: dict[str, int | None]) -> Any:
     """`shape` as a dict if `axes` is a mapping, otherwise as a tuple."""
     return shape if isinstance(axes, Mapping) else axis_selectors(shape)
 

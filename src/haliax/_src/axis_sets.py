@@ -12,6 +12,7 @@ from typing import overload
 from . import errors
 from .axis import (
     ONE_AXIS,
+    Axes,
     Axis,
     AxisSelection,
     AxisSelector,
@@ -41,7 +42,7 @@ def _minus(shape: PartialShapeDict, other: PartialShapeDict) -> dict[str, int | 
     return {name: size for name, size in shape.items() if name not in other}
 
 
-def union_axes(a1: AxisSelection, a2: AxisSelection) -> AxisSelection:
+def union_axes(a1: Axes, a2: Axes) -> Axes:
     """The axes of `a1`, then those of `a2` that are new.
 
     Args:
@@ -60,7 +61,7 @@ def union_axes(a1: AxisSelection, a2: AxisSelection) -> AxisSelection:
     return in_form_of(a2 if isinstance(a2, Mapping) else a1, first | _minus(second, first))
 
 
-def intersect_axes(ax1: AxisSelection, ax2: AxisSelection) -> AxisSelection:
+def intersect_axes(ax1: AxisSelection, ax2: Axes) -> Axes:
     """The axes of both, in the order of `ax1`, each as `ax2` has it.
 
     Args:
@@ -78,7 +79,7 @@ def intersect_axes(ax1: AxisSelection, ax2: AxisSelection) -> AxisSelection:
     return in_form_of(ax1, intersect_shapes(op, shape_dict(op, ax1), shape_dict(op, ax2)))
 
 
-def concat_axes(a1: AxisSelection, a2: AxisSelection) -> AxisSelection:
+def concat_axes(a1: Axes, a2: Axes) -> Axes:
     """The axes of `a1`, then those of `a2`; none may occur twice.
 
     Args:
@@ -102,9 +103,7 @@ def concat_axes(a1: AxisSelection, a2: AxisSelection) -> AxisSelection:
 concat_axis_specs = concat_axes
 
 
-def without_axes(
-    axis_spec: AxisSelection, to_remove: AxisSelection, allow_mismatched_sizes: bool = False
-) -> AxisSelection:
+def without_axes(axis_spec: Axes, to_remove: AxisSelection, allow_mismatched_sizes: bool = False) -> Axes:
     """The axes of `axis_spec` that are not in `to_remove`, which may name others too.
 
     Args:
@@ -125,7 +124,7 @@ def without_axes(
     return in_form_of(axis_spec, _minus(shape, removed))
 
 
-def eliminate_axes(axis_spec: AxisSelection, to_remove: AxisSelection) -> AxisSelection:
+def eliminate_axes(axis_spec: Axes, to_remove: AxisSelection) -> Axes:
     """The axes of `axis_spec` that are not in `to_remove`, all of which must be there.
 
     Args:
@@ -209,7 +208,7 @@ def is_axis_compatible(ax1: AxisSelector, ax2: AxisSelector) -> bool:
     return selects_axis(ax1, ax2)
 
 
-def replace_axis(axis_spec: AxisSelection, old: AxisSelector, new: AxisSelection) -> AxisSelection:
+def replace_axis(axis_spec: Axes, old: AxisSelector, new: Axes) -> Axes:
     """The axes of `axis_spec` with those of `new` in the place of `old`.
 
     Args:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import jax.numpy as jnp
 from jax.core import Tracer
+from jax.typing import ArrayLike
 
-from haliax._src.array_base import NamedArrayBase, raw_array_or_scalar
+from haliax._src.array_base import A, NamedArrayBase, raw_array_or_scalar
 from haliax._src.broadcasting import as_named
 from haliax._src.families import apply_aligned
 
 
+@overload
+def isclose(a: A, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> A: ...
+@overload
+def isclose(a: ArrayLike, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any: ...
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether elements are equal within a tolerance.
 

@@ -9,7 +9,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
 import equinox as eqx
 import jax
@@ -135,6 +135,10 @@ def shaped_rng_split(key: jax.Array, split_shape: int | Sequence[int] = 2) -> ja
 # --- Names for people and for checkpoint policies ---
 
 
+@overload
+def named_call(f: F, name: str | None = None) -> F: ...
+@overload
+def named_call(*, name: str | None = None) -> Callable[[F], F]: ...
 def named_call(f: Any = UNSPECIFIED, name: str | None = None) -> Any:
     """Run a function under a name that profilers and compiled programs show; with and without arguments.
 

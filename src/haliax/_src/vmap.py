@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
@@ -20,6 +20,9 @@ from haliax._src.jax_helpers import Static, is_jax_array_like
 from haliax._src.tree import is_named_array, tree_leaves
 from haliax._src.util import safe_wraps
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 Rules = Any
 """A dimension, None, a function from a leaf to one of these, or a pytree of them that is a prefix of the argument."""
 
@@ -30,13 +33,13 @@ def _zero_if_array_else_none(x: Any) -> Rule:
 
 
 def vmap(
-    fn: Callable[..., Any],
+    fn: Callable[P, R],
     axis: AxisSelection,
     *,
     default: Rules = _zero_if_array_else_none,
     args: Sequence[Rules] = (),
     kwargs: Mapping[str, Rules] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map a function along one or more axes, found by name.
 
     Every NamedArray that has the axis, in the arguments or in `fn` itself if that is a module, a bound method or a

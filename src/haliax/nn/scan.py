@@ -26,7 +26,7 @@ from haliax._src.vmap import vmap
 M = TypeVar("M", bound=eqx.Module)
 M_co = TypeVar("M_co", bound=eqx.Module, covariant=True)
 M_contra = TypeVar("M_contra", bound=eqx.Module, contravariant=True)
-S = TypeVar("S", bound="BlockFoldable[Any]")
+LayerT = TypeVar("LayerT", bound=eqx.Module)
 T = TypeVar("T")
 CarryT = TypeVar("CarryT")
 OutputT_co = TypeVar("OutputT_co", covariant=True)
@@ -85,13 +85,13 @@ class BlockFoldable(eqx.Module, Generic[M]):
     @classmethod
     @abc.abstractmethod
     def init(
-        cls: type[S],
+        cls,
         Block: Axis,
-        module: type[eqx.Module],
+        module: type[LayerT],
         *,
         gradient_checkpointing: Remat = False,
         prevent_cse: bool | None = None,
-    ) -> ModuleInit[S]:
+    ) -> ModuleInit[BlockFoldable[LayerT]]:
         """Make a function that makes the layers, by `module.init`.
 
         Args:
@@ -228,13 +228,13 @@ class Stacked(BlockFoldable[M], Generic[M]):
 
     @classmethod
     def init(
-        cls: type[S],
+        cls,
         Block: Axis,
-        module: type[eqx.Module],
+        module: type[LayerT],
         *,
         gradient_checkpointing: Remat = False,
         prevent_cse: bool | None = None,
-    ) -> ModuleInit[S]:
+    ) -> ModuleInit[Stacked[LayerT]]:
         """See `BlockFoldable.init`; the layers are made at once, by `haliax.vmap`."""
 
         def make(*args: Any, **kwargs: Any) -> Any:
@@ -313,13 +313,13 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
 
     @classmethod
     def init(
-        cls: type[S],
+        cls,
         Block: Axis,
-        module: type[eqx.Module],
+        module: type[LayerT],
         *,
         gradient_checkpointing: Remat = False,
         prevent_cse: bool | None = None,
-    ) -> ModuleInit[S]:
+    ) -> ModuleInit[BlockSeq[LayerT]]:
         """See `BlockFoldable.init`; the layers are made one after the other."""
 
         def make(*args: Any, **kwargs: Any) -> Any:
