@@ -21,6 +21,7 @@ from haliax import (
 from haliax.__about__ import __version__ as __version__
 from haliax._src.annotations import NamedArrayAxes as NamedArrayAxes, NamedArrayAxesSpec as NamedArrayAxesSpec
 from haliax._src.array_base import (
+    A as A,
     are_shape_checks_enabled as are_shape_checks_enabled,
     enable_shape_checks as enable_shape_checks,
 )
@@ -258,6 +259,7 @@ from haliax._src.sets import (
     unique_inverse as unique_inverse,
     unique_values as unique_values,
 )
+from haliax._src.shard_map import shard_map as shard_map
 from haliax._src.sharding import (
     auto_sharded as auto_sharded,
     set_mesh as set_mesh,
@@ -266,6 +268,7 @@ from haliax._src.sharding import (
 )
 from haliax._src.slicing import slice as slice, updated_slice as updated_slice
 from haliax._src.tree import is_named_array as is_named_array
+from haliax._src.util import T as T
 from haliax._src.vmap import vmap as vmap
 from haliax._src.wrapping import (
     ReductionFunction as ReductionFunction,
@@ -275,5 +278,31 @@ from haliax._src.wrapping import (
     wrap_elemwise_unary as wrap_elemwise_unary,
     wrap_reduction_call as wrap_reduction_call,
 )
+from haliax.fft import (
+    fft as fft,
+    fftfreq as fftfreq,
+    fftshift as fftshift,
+    hfft as hfft,
+    ifft as ifft,
+    ifftshift as ifftshift,
+    ihfft as ihfft,
+    irfft as irfft,
+    rfft as rfft,
+    rfftfreq as rfftfreq,
+)
 from haliax.field import field as field
 from haliax.haxtyping import Named as Named
+from haliax.poly import (
+    poly as poly,
+    polyadd as polyadd,
+    polyder as polyder,
+    polydiv as polydiv,
+    polyfit as polyfit,
+    polyint as polyint,
+    polymul as polymul,
+    polysub as polysub,
+    polyval as polyval,
+    roots as roots,
+    trim_zeros as trim_zeros,
+    vander as vander,
+)
