@@ -191,7 +191,7 @@ def test_describe_array_in_a_trace_and_on_a_mesh(mesh):
     shown = []
     jax.jit(lambda x: shown.append(hax.debug.describe_array(x)))(X.array)
     shown.append(hax.debug.describe_array(jax.device_put(jnp.ones((8, 4)), NamedSharding(mesh, P(None, "model")))))
-    assert shown == ["Array(float32[2, 3], traced)", "Array(float32[8, 4], sharding 1->model)"]
+    assert shown == ["Array(float32[2, 3], traced)", "Array(float32[8, 4], sharding dim1->model)"]
 
 
 # format

@@ -78,6 +78,11 @@ def describe_layout(sharding: Sharding | None, names: Sequence[str]) -> str:
     return ", ".join(split) or "replicated"
 
 
+def dimension_names(array: Any) -> tuple[str, ...]:
+    """What to call the dimensions of an array without names."""
+    return tuple(f"dim{i}" for i in range(len(array.shape)))
+
+
 def known_sharding(array: Any) -> Sharding | None:
     """The sharding of an array; of a traced one, what its type tells of it, which is its part on explicit mesh axes."""
     if not isinstance(array, Tracer):
@@ -139,7 +144,7 @@ def _circumstances(array: Any, names: Sequence[str] | None) -> Iterator[str]:
     elif isinstance(array, jax.Array) and array.is_deleted():
         yield "deleted"
     sharding = known_sharding(array)
-    if layout := describe_layout(sharding, names if names is not None else [str(i) for i in range(len(array.shape))]):
+    if layout := describe_layout(sharding, names if names is not None else dimension_names(array)):
         yield f"sharding {layout}"
     if memory := special_memory(sharding):
         yield f"memory {memory}"
