@@ -33,10 +33,10 @@ Position = int | jax.Array | NamedArrayBase
 def dot_product_attention_weights(
     Key: AxisSelection,
     KPos: AxisSelection,
-    query: NamedArrayBase,
-    key: NamedArrayBase,
-    mask: NamedArrayBase | None = None,
-    bias: NamedArrayBase | None = None,
+    query: NamedArray,
+    key: NamedArray,
+    mask: NamedArray | None = None,
+    bias: NamedArray | None = None,
     attention_dtype: DTypeLike | None = None,
     precision: PrecisionLike = None,
     scaling_factor: float | None = None,
@@ -84,11 +84,11 @@ def dot_product_attention_weights(
 def dot_product_attention(
     KPos: AxisSelection,
     Key: AxisSelection,
-    query: NamedArrayBase,
-    key: NamedArrayBase,
-    value: NamedArrayBase,
-    mask: NamedArrayBase | None = None,
-    bias: NamedArrayBase | None = None,
+    query: NamedArray,
+    key: NamedArray,
+    value: NamedArray,
+    mask: NamedArray | None = None,
+    bias: NamedArray | None = None,
     attention_dtype: DTypeLike | None = None,
     precision: PrecisionLike = None,
 ) -> NamedArray:
@@ -237,7 +237,7 @@ def _positions(Pos: Axis, start: Position) -> NamedArray:
 # biases -------------------------------------------------------------------------------------------------------------
 
 
-def mask_to_bias(mask: NamedArrayBase, mask_value: float = -1e9) -> NamedArray:
+def mask_to_bias(mask: NamedArray, mask_value: float = -1e9) -> NamedArray:
     """A bias that is 0 where a mask allows attention, and `mask_value` elsewhere.
 
     Args:

@@ -85,7 +85,7 @@ class Embedding(eqx.Module, ReparamEnabled):
         scale = self.reparam.active_scale
         return embeds if scale == 1 else elementwise.multiply(embeds, scale)
 
-    def unembed(self, input_embeds: NamedArrayBase) -> NamedArray:
+    def unembed(self, input_embeds: NamedArray) -> NamedArray:
         """The products of vectors with those of all elements of the vocabulary, as logits.
 
         Args:
