@@ -24,7 +24,7 @@ ORDER = """
     _src.index_items _src.windows _src.index_plan _src.at_index _src.index_program _src.indexing _src.at _src.slicing
     _src.dot _src.einsum_plan _src.einsum
     _src.named_array _src.creation core wrap
-    haxtyping ops fft poly specialized_fns ref
+    haxtyping ops fft poly specialized_fns _src.ref_parts ref
     _src.tree tree util
     _src.distributed jax_utils
     _src.sharding random
@@ -33,7 +33,7 @@ ORDER = """
     _src.signature _src.jit_options _src.jit_plan _src.differences _src.retraces _src.program _src.aot
     _src.hlo_collectives _src.explanation _src.explain _src.named_jit _src.shard_map partitioning
     _src.state_dict state_dict
-    _src.shard_grid _src.visualize _src.plot _src.diagnose debug
+    _src.shard_grid _src.visualize _src.plot _src.module_contents _src.diagnose debug
     _src.dot_general _src.fp8
     nn.activations nn.mup nn.normalization nn.dropout nn.pool nn.conv nn.loss nn.attention
     nn.ragged_dot nn.linear nn.embedding nn.mlp nn.scan nn
