@@ -286,6 +286,6 @@ def is_scalar(x: Any) -> bool:
 def as_places(x: Any) -> Any:
     """Integers as places along an axis: in 32 bits at least, since narrower ones end before an axis does."""
     dtype = getattr(x, "dtype", None)
-    if dtype is None or not np.issubdtype(dtype, np.integer) or dtype.itemsize >= 4:
+    if dtype is None or dtype.itemsize >= 4 or not np.issubdtype(dtype, np.integer):
         return x
     return x.astype(np.int32)

@@ -6,16 +6,17 @@ that one inside the array costs a slice and an update in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypedDict, Unpack
 
 from haliax._src.array_base import A, NamedArrayBase, is_scalar
 from haliax._src.at_index import Step, at_index, step
 from haliax._src.broadcasting import not_a_scalar
 from haliax._src.errors import bad_value, format_shape, size_mismatch
-from haliax._src.explicit_axes import REFUSALS, by_name
-from haliax._src.index_items import Index, Items, parse_index, put_together, take_apart
-from haliax._src.indexing import plan_index, read, split_windows, spread_windows
+from haliax._src.index_items import Index, Items, parse_index
+from haliax._src.index_plan import Plan
+from haliax._src.index_program import carry_out
+from haliax._src.indexing import read, split_windows, spread_windows
 from haliax._src.windows import read_windows, write_windows
 
 
@@ -66,8 +67,7 @@ class IndexedUpdate(Generic[A]):
 
     def get(self, **options: Unpack[GetOptions]) -> A:
         """The elements themselves."""
-        items = spread_windows(self._array, self._items, every=options.get("mode") is not None)
-        return read("at.get", self._array, items, step("get", options))
+        return read("at.get", self._array, self._items, step("get", options))
 
     def set(self, update: Any, **options: Unpack[Options]) -> A:
         """Replace the elements."""
@@ -105,27 +105,17 @@ class IndexedUpdate(Generic[A]):
 
     def apply(self, func: Callable[[Any], Any], **options: Unpack[Options]) -> A:
         """Replace each element by what an elementwise function of raw arrays makes of it."""
-        return self._write(step("apply", {**options, "func": func}), 0, options)
+        return self._update("apply", 0, {**options, "func": func})
 
-    def _update(self, method: str, update: Any, options: Options) -> A:
-        return self._write(step(method, options), update, options)
-
-    def _write(self, step: Step, update: Any, options: Options) -> A:
+    def _update(self, method: str, update: Any, options: Mapping[str, Any]) -> A:
         """The array with the elements updated by a step."""
-        op, every = f"at.{step.method}", options.get("mode") is not None
-
-        def write(array: A, update: Any, items: Items) -> A:
-            return _write(op, array, spread_windows(array, items, every=every), step, update)
-
-        try:
-            return write(self._array, update, self._items)
-        except REFUSALS as refusal:
-            apart = lambda array, update, parts: write(array, update, put_together(parts))  # noqa: E731
-            return by_name(op, refusal, apart, self._array, update, take_apart(self._items))
+        if not isinstance(update, NamedArrayBase) and not is_scalar(update):
+            raise not_a_scalar(f"at.{method}", update)
+        return carry_out(_write, f"at.{method}", self._array, self._items, step(method, options), update)
 
 
-def _write(op: str, array: A, items: Items, step: Step, update: Any) -> A:
-    plan = plan_index(op, array, items)
+def _write(op: str, array: A, items: Items, plan: Plan, step: Step, update: Any) -> A:
+    items = spread_windows(array, items, every=step.has_mode)
     update = _fitting_update(op, array, items, plan.result, update)
     windows, rest = split_windows(items)
     inside = read_windows(array.array, windows) if windows else array.array
@@ -137,8 +127,6 @@ def _write(op: str, array: A, items: Items, step: Step, update: Any) -> A:
 def _fitting_update(op: str, array: NamedArrayBase, items: Items, result: tuple[str, ...], update: Any) -> Any:
     """An update that is known to fit: a named array, or a scalar without its wrapping."""
     if not isinstance(update, NamedArrayBase):
-        if not is_scalar(update):
-            raise not_a_scalar(op, update)
         return update
     if not update.axis_names:
         return update.array

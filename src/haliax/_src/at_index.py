@@ -1,8 +1,8 @@
 """An operation on a raw array at an index of `jax.numpy`, mapped over the axes that the index shares with the array.
 
 Shared axes are batch axes: the operation is mapped over them with `jax.vmap`, so that it lowers to a batched gather or
-scatter and they stay as they are laid out. The mapped operation is compiled as a whole, as tracing it anew takes
-milliseconds; everything but arrays is in its two static arguments.
+scatter and they stay as they are laid out. A mapped operation is compiled as a whole, inside a trace too, as tracing it
+anew takes milliseconds; everything but arrays is in its two static arguments.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import jax.numpy as jnp
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.broadcasting import alignment
 from haliax._src.index_items import ALL, Items
-from haliax._src.jax_compat import is_in_trace
-
-Names = tuple[str, ...]
+from haliax._src.index_plan import Names, Plan
 
 
 class Step(NamedTuple):
@@ -26,6 +24,23 @@ class Step(NamedTuple):
 
     method: str
     options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def reads(self) -> bool:
+        """Whether the result is the elements, not the array with them updated."""
+        return self.method in ("take", "get")
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether it says what happens out of bounds."""
+        return bool(self.options) and dict(self.options).get("mode") is not None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it can be compiled; a function to apply may be a new one each time, and be kept each time."""
+        if not self.options:
+            return True
+        return self.method != "apply" and all(isinstance(value, Hashable) for _, value in self.options)
 
     def __call__(self, x: Any, at: tuple[Any, ...], update: Any) -> Any:
         """Do it with a raw array, an index of `jax.numpy`, and an update, which not all methods take."""
@@ -44,19 +59,6 @@ TAKE_OR_ZERO = Step("get", (("mode", "fill"), ("fill_value", 0)))
 def step(method: str, options: Mapping[str, Any]) -> Step:
     """The step for a method of `x.at[...]`."""
     return Step(method, tuple(sorted(options.items())))
-
-
-class Plan(NamedTuple):
-    """The names at each step of an indexing operation."""
-
-    paired: Names
-    """Axes that index arrays share with the array: batch axes of the operation on the rest."""
-    block: Names
-    """The other axes of index arrays, which replace the axes indexed."""
-    inner: Names
-    """The axes of the result but for the paired ones, in the order in which JAX leaves them."""
-    result: Names
-    """The axes of the result, in the order promised."""
 
 
 class Frame(NamedTuple):
@@ -92,10 +94,7 @@ def at_index(step: Step, x: Any, names: Names, items: Items, plan: Plan, out: Na
         A raw array with axes `out`.
     """
     paired, block, inner = plan.paired, plan.block, plan.inner
-    # outside a trace, JAX normalizes an index in many small steps; inside, it does so ahead where numbers are known
-    worthwhile = bool(paired) or not is_in_trace()
-    # a function given to `apply` may be a new one each time: it would be compiled each time, and kept
-    compiled = worthwhile and step.method != "apply" and all(isinstance(v, Hashable) for _, v in step.options)
+    compiled = bool(paired) and step.is_static
     static: list[tuple[int, Any]] = []
     dynamic: list[tuple[int, Names]] = []
     indices: list[Any] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,21 +23,6 @@ Index = Any
 
 Items = dict[int, Any]
 """What to take of each dimension: an int, a Python slice, a scalar array, a `dslice` of such, or a named array."""
-
-
-Parts = tuple[int, Any, int | None]
-"""A dimension, what to take of it or where a window starts, and the size of the window."""
-
-
-def take_apart(items: Items) -> list[Parts]:
-    """The items as tuples of which each array is an item of its own."""
-    windows = {dim: item for dim, item in items.items() if isinstance(item, dslice)}
-    return [(d, windows[d].start, windows[d].size) if d in windows else (d, item, None) for d, item in items.items()]
-
-
-def put_together(parts: Sequence[Parts]) -> Items:
-    """The items that `take_apart` has taken apart."""
-    return {dim: item if size is None else dslice(item, size) for dim, item, size in parts}
 
 
 def parse_index(op: str, array: NamedArrayBase, index: Index) -> Items:
@@ -66,12 +51,12 @@ def parse_index(op: str, array: NamedArrayBase, index: Index) -> Items:
 
 
 def _pairs(op: str, index: Index) -> Iterator[tuple[AxisSelector, Any]]:
-    if isinstance(index, Mapping):
-        yield from index.items()
-    elif isinstance(index, tuple):
+    if isinstance(index, tuple):
         if len(index) % 2:
             raise bad_value(op, f"{len(index)} items were given", "expected pairs of an axis and what to take of it")
         yield from zip(index[::2], index[1::2], strict=True)
+    elif isinstance(index, Mapping):
+        yield from index.items()
     elif index is not ...:
         remedy = 'Write x["batch", 0] or x[{"batch": 0}].'
         raise wrong_type(op, "the index", index, "pairs of an axis and what to take of it, or a mapping", remedy)
@@ -79,6 +64,8 @@ def _pairs(op: str, index: Index) -> Iterator[tuple[AxisSelector, Any]]:
 
 def _item(op: str, name: str, item: Any) -> Any:
     """The normal form of what is to be taken of one axis."""
+    if isinstance(item, NamedArrayBase):
+        return _array_item(op, name, item)
     if isinstance(item, slice):
         return slice(*(_bound(op, name, bound) for bound in (item.start, item.stop, item.step)))
     if isinstance(item, dslice):
@@ -94,18 +81,20 @@ def _item(op: str, name: str, item: Any) -> Any:
 
 
 def _array_item(op: str, name: str, item: Any) -> Any:
-    named = item if isinstance(item, NamedArrayBase) else None
-    raw = raw_array_or_scalar(item)
-    if not jnp.issubdtype(raw.dtype, jnp.integer):
+    named = isinstance(item, NamedArrayBase)
+    raw = item.array if named else item
+    if raw.dtype.kind not in "iu" and not jnp.issubdtype(raw.dtype, jnp.integer):  # the first is six times faster
         remedy = "For a mask use haliax.where, or haliax.nonzero for the places." if raw.dtype == bool else ""
         raise wrong_dtype(op, f"the index of axis {name!r}", raw.dtype, "integers", remedy)
-    raw = as_places(raw)
-    if raw.ndim == 0:
-        return raw
-    if named is None and raw.ndim > 1:
+    places = as_places(raw)
+    if places.ndim == 0:
+        return places
+    if named:
+        return item if places is raw else item.like(places, item.axis_names)
+    if places.ndim > 1:
         given = f"the index of axis {name!r} is an unnamed array of shape {tuple(raw.shape)}"
         raise bad_value(op, given, "expected rank 0 or 1", "Name its axes with haliax.named(array, axes).")
-    return wrap(raw, (name,)) if named is None else named.like(raw, named.axis_names)
+    return wrap(places, (name,))
 
 
 def _bound(op: str, name: str, bound: Any) -> int | None:

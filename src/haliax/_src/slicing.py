@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from haliax._src.axis import Axis, AxisSelector
 from haliax._src.broadcasting import alignment
 from haliax._src.errors import bad_value, duplicate_axes, size_mismatch, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
+from haliax._src.jax_compat import is_in_trace
 from haliax._src.reshape import check_distinct, one_name
 from haliax._src.windows import of_one_dtype
 
@@ -89,11 +91,19 @@ def _slice_axes(array: A, start: Mapping[AxisSelector, Any], length: Mapping[Axi
 @laid_out_by_name("slice")
 def _sliced(array: A, starts: list[Any], sizes: list[int], names: list[str]) -> A:
     """The array with its dimensions sliced, and other names."""
-    if all(isinstance(first, int) for first in starts):
+    static = all(isinstance(first, int) for first in starts)
+    if static:
         starts = [_fitting(*place) for place in zip(starts, sizes, array._sizes(), strict=True)]
+    if static and is_in_trace():
         ends = [first + size for first, size in zip(starts, sizes, strict=True)]
         return array.like(jax.lax.slice(array.array, starts, ends), tuple(names))
-    return array.like(jax.lax.dynamic_slice(array.array, of_one_dtype(starts), sizes), tuple(names))
+    return array.like(_cut(tuple(sizes), array.array, starts), tuple(names))
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _cut(sizes: tuple[int, ...], x: Any, starts: list[Any]) -> Any:
+    """`jax.lax.dynamic_slice` as one step, which serves all starts."""
+    return jax.lax.dynamic_slice(x, of_one_dtype(starts), sizes)
 
 
 def _one_start(name: str, start: Any) -> Any:
@@ -130,30 +140,31 @@ def updated_slice(array: A, start: Mapping[AxisSelector, Any], update: A) -> A:
     """
     op = "updated_slice"
     require_named(op, array)
-    names, sizes = array.axis_names, array._sizes()
-    raw = _full_update(op, array, require_named(op, update))
-    starts: list[Any] = [0] * len(names)
+    lengths = _lengths(op, array, require_named(op, update))
+    sizes = array._sizes()
+    starts: list[Any] = [0] * len(sizes)
     for axis, first in start.items():
         dim = array.require_axis(op, axis)
         starts[dim] = first
-        if isinstance(first, int) and not 0 <= first + (sizes[dim] if first < 0 else 0) <= sizes[dim] - raw.shape[dim]:
-            given = f"an update of {names[dim]}={raw.shape[dim]} starts at {first}"
-            raise bad_value(op, given, f"expected it to end within {names[dim]}={sizes[dim]}")
-    return _update_at(op, array, array.like(raw, names), starts)
+        if isinstance(first, int) and not 0 <= first + (sizes[dim] if first < 0 else 0) <= sizes[dim] - lengths[dim]:
+            name = array.axis_names[dim]
+            given = f"an update of {name}={lengths[dim]} starts at {first}"
+            raise bad_value(op, given, f"expected it to end within {name}={sizes[dim]}")
+    return _update_at(op, array, update, starts)
 
 
-def _full_update(op: str, array: NamedArrayBase, update: NamedArrayBase) -> Any:
-    """The data of an update with the axes and the dtype of the array, complete along axes that it lacks."""
+def _lengths(op: str, array: NamedArrayBase, update: NamedArrayBase) -> list[int]:
+    """How much of each dimension an update replaces, once it is known to fit."""
+    lengths = list(array._sizes())
     for name, size in update.shape.items():
-        full = array._sizes()[array.require_axis(op, name)]
-        if size > full:
-            raise size_mismatch(op, name, size, full, "An update can not be longer than the array.")
+        dim = array.require_axis(op, name)
+        if size > lengths[dim]:
+            raise size_mismatch(op, name, size, lengths[dim], "An update can not be longer than the array.")
+        lengths[dim] = size
     dtype = array.array.dtype
     if jnp.promote_types(dtype, update.array.dtype) != dtype:
         raise wrong_dtype(op, "the update", update.array.dtype, f"what {dtype} can hold", "Use update.astype(...).")
-    sizes = {**array.shape, **update.shape}
-    aligned = alignment(update.axis_names, array.axis_names)(update.array)
-    return jnp.broadcast_to(aligned, tuple(sizes.values())).astype(dtype)
+    return lengths
 
 
 def _raw_start(op: str, array: NamedArrayBase, dim: int, first: Any) -> Any:
@@ -173,19 +184,39 @@ def _raw_start(op: str, array: NamedArrayBase, dim: int, first: Any) -> Any:
 
 @laid_out_by_name("updated_slice")
 def _update_at(op: str, array: A, update: A, starts: list[Any]) -> A:
-    """`jax.lax.dynamic_update_slice`, mapped over the axes of starts that are named."""
     names = array.axis_names
-    of_starts = [first.axis_names if isinstance(first, NamedArrayBase) else () for first in starts]
-    batch = [name for name in names if any(name in axes for axes in of_starts)]
+    of_starts = tuple([first.axis_names if isinstance(first, NamedArrayBase) else () for first in starts])
+    axes = _Axes(names, update.axis_names, of_starts)
+    places = [_raw_start(op, array, dim, first) for dim, first in enumerate(starts)]
+    update_at = _replaced if is_in_trace() else _replaced_compiled
+    return array.like(update_at(axes, array.array, update.array, places), names)
+
+
+class _Axes(NamedTuple):
+    """The axes of the operands of `updated_slice`."""
+
+    array: tuple[str, ...]
+    update: tuple[str, ...]
+    starts: tuple[tuple[str, ...], ...]
+
+
+def _replaced(axes: _Axes, x: Any, update: Any, starts: list[Any]) -> Any:
+    """`jax.lax.dynamic_update_slice`, mapped over the axes of starts that are named."""
+    names = axes.array
+    batch = [name for name in names if any(name in of_start for of_start in axes.starts)]
     inner = [dim for dim, name in enumerate(names) if name not in batch]
 
-    def mapped(x: Any, value: Any, places: list[Any]) -> Any:
-        return jax.lax.dynamic_update_slice(x, value, of_one_dtype([places[dim] for dim in inner]))
+    def mapped(x: Any, value: Any, starts: list[Any]) -> Any:
+        return jax.lax.dynamic_update_slice(x, value, of_one_dtype([starts[dim] for dim in inner]))
 
     fn = mapped
     for level, name in reversed(list(enumerate(batch))):
         dim = names.index(name) - level
-        shared = [0 if name in axes else None for axes in of_starts]
+        shared = [0 if name in of_start else None for of_start in axes.starts]
         fn = jax.vmap(fn, in_axes=(dim, dim, shared), out_axes=dim)
-    places = [_raw_start(op, array, dim, first) for dim, first in enumerate(starts)]
-    return array.like(fn(array.array, update.array, places), names)
+    sizes = {**dict(zip(names, x.shape, strict=True)), **dict(zip(axes.update, update.shape, strict=True))}
+    full = jnp.broadcast_to(alignment(axes.update, names)(update), tuple(sizes.values())).astype(x.dtype)
+    return fn(x, full, starts)
+
+
+_replaced_compiled = jax.jit(_replaced, static_argnums=0)

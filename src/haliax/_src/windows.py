@@ -27,6 +27,12 @@ def of_one_dtype(starts: Sequence[Any]) -> list[Any]:
     return [jax.lax.convert_element_type(start, dtype) for start in starts]
 
 
+class Inside(dslice):
+    """A window that is known to lie inside the array, though its start may be traced."""
+
+    __slots__ = ()
+
+
 # starts are brought into bounds in `_place`, once
 def _slice(array: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
     return jax.lax.dynamic_slice(array, of_one_dtype(starts), sizes, allow_negative_indices=False)
@@ -62,6 +68,8 @@ def read_windows(array: Any, windows: Windows) -> Any:
     if all(isinstance(p.start, int) and not p.margin for p in places):
         return jax.lax.slice(array, [p.start for p in places], [p.start + p.width for p in places])
     inside = _slice(array, [p.start for p in places], [p.width for p in places])
+    if not any(p.margin for p in places):
+        return inside
     return _slice(_with_margins(inside, places), [p.offset for p in places], _sizes(array, windows))
 
 
@@ -105,6 +113,8 @@ def _place(window: dslice | None, size: int) -> _Place:
     """The part of a window that lies inside, as far as is known, and the margin that the rest may need."""
     if window is None:
         return _Place(0, size, 0, 0)
+    if isinstance(window, Inside):
+        return _Place(window.start, window.size, 0, 0)
     start, width = window.start, min(window.size, size)
     if isinstance(start, int):
         start += size if start < 0 else 0
