@@ -19,6 +19,8 @@ from haliax._src.axis import Axis, AxisSelection, AxisSelector, AxisSpec, axis_n
 from haliax._src.errors import axis_not_found, bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
 
 A = TypeVar("A", bound="NamedArrayBase")
+N = TypeVar("N", bound="NamedArrayBase | jax.Array")
+"""A named array or a raw one."""
 
 _shape_checks: ContextVar[bool] = ContextVar("haliax_shape_checks", default=True)
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, NamedArrayBase
+from haliax._src.array_base import N, NamedArrayBase
 from haliax._src.describe import documented
 from haliax._src.families import apply_binary, binary, separate, unary
 from haliax.types import DTypeLike
@@ -86,7 +86,7 @@ _SAME = "An array with the same axes."
     {**_ONE, "decimals": "How many decimals to keep; a negative number rounds to tens, hundreds, and so on."},
     _SAME,
 )
-def round(a: A, decimals: int = 0) -> A:
+def round(a: N, decimals: int = 0) -> N:
     """Each element rounded to a number of decimals."""
     if isinstance(a, NamedArrayBase):
         return a.like(jnp.round(a.array, decimals), a.axis_names)
@@ -94,7 +94,7 @@ def round(a: A, decimals: int = 0) -> A:
 
 
 @documented(jnp.astype, {**_ONE, "dtype": "The dtype of the result."}, _SAME)
-def astype(a: A, dtype: DTypeLike) -> A:
+def astype(a: N, dtype: DTypeLike) -> N:
     """Each element, converted to a dtype."""
     if isinstance(a, NamedArrayBase):
         return a.like(a.array.astype(dtype), a.axis_names)
@@ -111,7 +111,7 @@ def astype(a: A, dtype: DTypeLike) -> A:
     },
     _SAME,
 )
-def nan_to_num(a: A, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> A:
+def nan_to_num(a: N, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> N:
     """Each element, with numbers in place of NaN and infinity."""
     if isinstance(a, NamedArrayBase):
         return a.like(jnp.nan_to_num(a.array, nan=nan, posinf=posinf, neginf=neginf), a.axis_names)
@@ -119,13 +119,13 @@ def nan_to_num(a: A, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) 
 
 
 @documented(jnp.frexp, _ONE, "The mantissas and the exponents, each with the same axes.")
-def frexp(a: A) -> tuple[A, A]:
+def frexp(a: N) -> tuple[N, N]:
     """The mantissa and the exponent of two of each element."""
     return separate(_frexp(a))
 
 
 @documented(jnp.modf, _ONE, "The fractional and the integral parts, each with the same axes.")
-def modf(a: A) -> tuple[A, A]:
+def modf(a: N) -> tuple[N, N]:
     """The fractional and the integral part of each element."""
     return separate(_modf(a))
 
@@ -191,6 +191,6 @@ true_divide = binary(jnp.true_divide, "The quotient of two arrays, as a float.")
     },
     "The quotients and the remainders, each with the axes of the operand that has more of them.",
 )
-def divmod(a: A, b: A | ArrayLike) -> tuple[A, A]:
+def divmod(a: N, b: N | ArrayLike) -> tuple[N, N]:
     """The quotient of two arrays, rounded down, and the remainder, with the sign of `b`."""
     return separate(apply_binary("divmod", jnp.divmod, a, b))

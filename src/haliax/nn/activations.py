@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, require_named
+from haliax._src.array_base import A, N, require_named
 from haliax._src.axis import AxisSelector
 from haliax._src.errors import bad_value
 from haliax._src.families import apply_aligned, unary
@@ -33,7 +33,7 @@ softplus = _activation(jax.nn.softplus)
 swish = _activation(jax.nn.swish, name="swish")
 
 
-def gelu(a: A, approximate: bool = True) -> A:
+def gelu(a: N, approximate: bool = True) -> N:
     """Gaussian error linear unit.
 
     Args:
@@ -49,7 +49,7 @@ def gelu(a: A, approximate: bool = True) -> A:
     return apply_aligned("gelu", jax.nn.gelu, a, approximate=approximate)
 
 
-def quick_gelu(x: A) -> A:
+def quick_gelu(x: N) -> N:
     """Gaussian error linear unit, approximated by `x * sigmoid(1.702 x)`.
 
     Args:
@@ -64,7 +64,7 @@ def quick_gelu(x: A) -> A:
     return apply_aligned("quick_gelu", lambda raw: raw * jax.nn.sigmoid(1.702 * raw), x)
 
 
-def relu_squared(x: A) -> A:
+def relu_squared(x: N) -> N:
     """Square of the rectified linear unit.
 
     Args:
