@@ -1,0 +1,366 @@
+"""Mutable named arrays: `jax.Ref` by name.
+
+A `NamedRef` is a place in memory. `ref[...]` reads it and `ref[...] = value` writes to it, with the index of `x[...]`
+and `x.at[...]`; `ref.slice(...)` is a view of a part of it. What JAX can choose in memory, by integers and slices, is
+all that is read and written; any other index works on the array that has been read so far.
+
+An integer or a slice in Python must lie inside. What is traced may not: it reads the nearest element, and writes none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import jax.ref
+
+from haliax._src.array_base import NamedArrayBase, is_scalar, require_named, wrap
+from haliax._src.at import At
+from haliax._src.axis import Axis, AxisSelection
+from haliax._src.broadcasting import alignment, not_a_scalar
+from haliax._src.dslice import dslice
+from haliax._src.errors import bad_value, format_shape, problem, size_mismatch, wrong_dtype, wrong_type
+from haliax._src.index_items import Index, parse_index
+from haliax._src.indexing import getitem
+from haliax._src.named_array import NamedArray
+from haliax._src.rearrange import permute
+from haliax._src.ref_parts import Part, Spot, Window, as_index, narrowed, size_of, stays, unwindowed
+
+_OP = "NamedRef"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NamedRef:
+    """A place in memory for a named array, or a view of a part of one; made by `new_ref`.
+
+    Args:
+        _ref: The place of the whole array.
+        _axes: The axes of the whole array.
+        _prefix: For each of them, what the view has of it.
+    """
+
+    _ref: Any
+    _axes: tuple[Axis, ...]
+    _prefix: tuple[Part, ...]
+
+    # what it is
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of the view."""
+        return tuple(
+            Axis(axis.name, size_of(part)) for axis, part in zip(self._axes, self._prefix, strict=True) if stays(part)
+        )
+
+    @property
+    def shape(self) -> Mapping[str, int]:
+        """The sizes by axis name."""
+        return {axis.name: axis.size for axis in self.axes}
+
+    @property
+    def named_shape(self) -> Mapping[str, int]:
+        """The sizes by axis name."""
+        return self.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self._ref.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.axes)
+
+    def resolve_axis(self, axis: AxisSelection) -> Any:
+        """The axes of the view that a selection names; see `NamedArray.resolve_axis`."""
+        return self._like().resolve_axis(axis)
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the whole array in memory."""
+        return self._ref.unsafe_buffer_pointer()
+
+    def __repr__(self) -> str:
+        return f"NamedRef({jnp.dtype(self.dtype).name}[{format_shape(self.shape)}])"
+
+    def __reduce__(self) -> NoReturn:
+        given = "a place in memory can not be copied or pickled"
+        raise TypeError(problem(_OP, given, remedy="Take its value: ref.value()."))
+
+    # what is in it
+
+    def value(self) -> NamedArray:
+        """The array that is there now."""
+        return self[...]
+
+    def __getitem__(self, index: Index) -> NamedArray:
+        """The elements that an index chooses; the index is that of `x[...]`."""
+        view, rest = self._choose(index)
+        chosen = getitem(view._read(), rest) if rest else view._read()
+        return self._in_order(index, chosen)
+
+    def __setitem__(self, index: Index, value: Any) -> None:
+        """Write a named array to the elements that an index chooses, broadcast by name, or a scalar."""
+        self._swap(index, value)
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(problem(_OP, "it can not be iterated over", remedy="Take its value: ref.value()."))
+
+    # views
+
+    def slice(self, selector: Index) -> NamedRef:
+        """A view of a part: reads and writes go to this place.
+
+        Args:
+            selector: For each of some axes an integer, a slice with a positive step, or a `dslice`. Integers and starts
+                may be traced.
+
+        Returns:
+            A ref without the axes that have an integer.
+
+        Raises:
+            ValueError: If an axis is missing, or part of it can not be a view.
+            IndexError: If an integer is out of bounds.
+        """
+        view, rest = self._choose(selector)
+        parts = list(view._prefix)
+        for name, item in rest.items():
+            dim = view._dim(name)
+            part, window = parts[dim], isinstance(item, dslice) and not isinstance(item.start, NamedArrayBase)
+            if not window or not isinstance(part, range):
+                given = f"the part of axis {name!r} is no view"
+                expected = (
+                    "expected an integer, a slice with a positive step or one dslice, of an axis without a dslice"
+                )
+                raise bad_value(f"{_OP}.slice", given, expected, "Index the ref instead: ref[...].")
+            parts[dim] = Window(part, item)
+        return dataclasses.replace(view, _prefix=tuple(parts))
+
+    def unsliced(self) -> NamedRef:
+        """The ref of the whole array."""
+        return dataclasses.replace(self, _prefix=tuple(range(axis.size) for axis in self._axes))
+
+    # parts
+
+    def _like(self) -> NamedArray:
+        """An array with the axes and the dtype of the view, without elements."""
+        axes = self.axes
+        struct = jax.ShapeDtypeStruct(tuple(axis.size for axis in axes), self.dtype)
+        return wrap(struct, tuple(axis.name for axis in axes))
+
+    def _dim(self, name: str) -> int:
+        return next(dim for dim, axis in enumerate(self._axes) if axis.name == name)
+
+    def _choose(self, index: Index) -> tuple[NamedRef, dict[str, Any]]:
+        """The view of what JAX can choose in memory, and the rest of the index, which is for the array there."""
+        like = self._like()
+        items = parse_index(_OP, like, index)
+        rest = {like.axis_names[dim]: item for dim, item in items.items()}
+        if any(isinstance(getattr(item, "start", item), NamedArrayBase) for item in rest.values()):
+            return self, rest  # where the axes of index arrays go depends on the whole index
+        parts = list(self._prefix)
+        for name, item in list(rest.items()):
+            part = narrowed(_OP, name, parts[self._dim(name)], item)
+            if part is not None:
+                parts[self._dim(name)] = part
+                del rest[name]
+        return dataclasses.replace(self, _prefix=tuple(parts)), rest
+
+    def _in_order(self, index: Index, chosen: NamedArray) -> NamedArray:
+        """The elements that an index has chosen, with their axes as those of `x[index]`."""
+        items = parse_index(_OP, self._like(), index).values()
+        # a dslice and another item are in one block; otherwise the axes that are left are in the order they had
+        if sum(not isinstance(item, slice) for item in items) < 2 or not any(isinstance(i, dslice) for i in items):
+            return chosen
+        return _in_order(jax.eval_shape(lambda x: getitem(x, index), self._like()).axis_names, chosen)
+
+    # memory
+
+    def _place(self) -> Any:
+        """What the view has of the whole array, as an index of `jax.Ref`."""
+        sizes = tuple(axis.size for axis in self._axes)
+        if self._ref.shape != sizes:
+            given = f"a ref with {format_shape({axis.name: axis.size for axis in self._axes})} holds {self._ref.shape}"
+            remedy = "A transformation has changed it: let the function use the ref, rather than be given it."
+            raise bad_value(_OP, given, "expected one dimension for each axis", remedy)
+        if self._prefix == tuple(map(range, sizes)):
+            return ...
+        return as_index(self._prefix)
+
+    def _windows(self) -> dict[str, dslice]:
+        return {
+            axis.name: part.window
+            for axis, part in zip(self._axes, self._prefix, strict=True)
+            if isinstance(part, Window)
+        }
+
+    def _read(self) -> NamedArray:
+        """The array in the view."""
+        windows, whole = self._windows(), self._whole()
+        return getitem(whole, windows) if windows else whole
+
+    def _whole(self) -> NamedArray:
+        """The array in the view, before windows are taken of it."""
+        place = self._place()
+        kept = {
+            axis.name: len(part)
+            for axis, part in zip(self._axes, map(unwindowed, self._prefix), strict=True)
+            if isinstance(part, range)
+        }
+        names, sizes = tuple(kept), tuple(kept.values())
+        if 0 in sizes:  # jax 0.12 refuses an empty slice
+            return wrap(jnp.zeros(sizes, self.dtype), names)
+        return wrap(self._ref[place], names)
+
+    def _write(self, new: NamedArray) -> None:
+        """Replace the array in the view."""
+        windows = self._windows()
+        if windows:
+            new = At(self._whole())[windows].set(new)
+        if 0 in new.array.shape:  # as above
+            return
+        raw = new.array
+        inside = [part.inside for part in self._prefix if isinstance(part, Spot)]
+        if inside:
+            raw = jnp.where(functools.reduce(jnp.logical_and, inside), raw, self._whole().array)
+        self._ref[self._place()] = raw
+
+    def _swap(self, index: Index, value: Any) -> NamedArray:
+        """Write to the elements that an index chooses; what was there."""
+        view, rest = self._choose(index)
+        old = view._read()
+        chosen = self._in_order(index, getitem(old, rest) if rest else old)
+        update = _fitting(chosen, value)
+        view._write(At(old)[rest].set(update) if rest else _in_order(old.axis_names, update))
+        return chosen
+
+
+# --- Functions ---
+
+
+def new_ref(value: NamedArray) -> NamedRef:
+    """Make a place in memory that holds a named array.
+
+    Args:
+        value: The array, which is copied.
+
+    Returns:
+        A ref with the same axes.
+
+    Source:
+        `jax.new_ref`
+    """
+    require_named("new_ref", value)
+    return NamedRef(jax.new_ref(value.array), value.axes, tuple(map(range, value._sizes())))
+
+
+def get(ref: Any, idx: Index = ...) -> Any:
+    """Read from a ref: `ref[idx]`.
+
+    Args:
+        ref: A `NamedRef`, or a `jax.Ref`.
+        idx: What to read of it; all if `...`.
+
+    Returns:
+        A named array; a raw one for a `jax.Ref`.
+
+    Source:
+        `jax.ref.get`
+    """
+    return ref[idx] if isinstance(ref, NamedRef) else jax.ref.get(_raw("get", ref), idx)
+
+
+def swap(ref: Any, idx: Index, value: Any) -> Any:
+    """Write to a ref, and read what was there before.
+
+    Args:
+        ref: A `NamedRef`, or a `jax.Ref`.
+        idx: Where to write.
+        value: What to write: a named array, broadcast by name, or a scalar.
+
+    Returns:
+        A named array; a raw one for a `jax.Ref`.
+
+    Source:
+        `jax.ref.swap`
+    """
+    return ref._swap(idx, value) if isinstance(ref, NamedRef) else jax.ref.swap(_raw("swap", ref), idx, value)
+
+
+def freeze(ref: Any) -> Any:
+    """Take the array out of a ref, which must not be used any more.
+
+    Args:
+        ref: A `NamedRef`, or a `jax.Ref`.
+
+    Returns:
+        A named array, of a view its part; a raw one for a `jax.Ref`.
+
+    Source:
+        `jax.freeze`
+    """
+    if not isinstance(ref, NamedRef):
+        return jax.freeze(_raw("freeze", ref))
+    place = ref._place()
+    value = None if place is ... else ref.value()
+    frozen = jax.freeze(ref._ref)
+    return wrap(frozen, tuple(axis.name for axis in ref._axes)) if value is None else value
+
+
+def _raw(op: str, ref: Any) -> Any:
+    if not isinstance(ref, jax.Ref):
+        raise wrong_type(op, "ref", ref, "a NamedRef or a jax.Ref", "Make one with haliax.new_ref(array).")
+    return ref
+
+
+# --- Values ---
+
+
+def _in_order(names: tuple[str, ...], array: NamedArray) -> NamedArray:
+    return permute(array, tuple(map(array.axis_names.index, names)))
+
+
+def _fitting(place: NamedArray, value: Any) -> NamedArray:
+    """A value with the axes and the dtype of the place where it goes."""
+    if not isinstance(value, NamedArrayBase):
+        # the names of an unnamed array are beyond doubt if it has the very shape of the place
+        if not is_scalar(value) and jnp.shape(value) != place.array.shape:
+            raise not_a_scalar(_OP, value)
+        value = wrap(value, () if is_scalar(value) else place.axis_names)
+    shape = place.shape
+    for name, size in value.shape.items() if value.axis_names else ():
+        if name not in shape:
+            given = f"the value has {format_shape(value.shape)}"
+            raise bad_value(_OP, given, f"expected axes among those of the place: {format_shape(shape)}")
+        if size != shape[name]:
+            raise size_mismatch(_OP, name, size, shape[name], "The value must have the size that the place has.")
+    dtype, raw = place.array.dtype, value.array
+    if getattr(raw, "dtype", None) != dtype and jnp.result_type(dtype, raw) != dtype:
+        raise wrong_dtype(_OP, "the value", jnp.result_type(raw), f"what {dtype} can hold", "Use value.astype(...).")
+    raw = alignment(value.axis_names, place.axis_names)(jnp.asarray(raw, dtype))
+    return wrap(jnp.broadcast_to(raw, place.array.shape), place.axis_names)
+
+
+# --- As a pytree ---
+
+
+def _flatten(ref: NamedRef) -> tuple[tuple[Any, ...], Any]:
+    """The ref and the traced places are children; the axes, and places that are known, are static."""
+    leaves, treedef = jax.tree.flatten(ref._prefix)
+    traced = tuple(leaf for leaf in leaves if not isinstance(leaf, int | range))
+    static = tuple(leaf if isinstance(leaf, int | range) else None for leaf in leaves)
+    return (ref._ref, *traced), (ref._axes, treedef, static)
+
+
+def _unflatten(aux: Any, children: Any) -> NamedRef:
+    axes, treedef, static = aux
+    ref, *traced = children
+    places = iter(traced)
+    return NamedRef(ref, axes, treedef.unflatten([next(places) if leaf is None else leaf for leaf in static]))
+
+
+jax.tree_util.register_pytree_node(NamedRef, _flatten, _unflatten)
