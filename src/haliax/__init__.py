@@ -12,6 +12,7 @@ from haliax import (
     partitioning as partitioning,
     quantization as quantization,
     random as random,
+    ref as ref,
     specialized_fns as specialized_fns,
     tree as tree,
     tree_util as tree_util,
@@ -306,3 +307,4 @@ from haliax.poly import (
     trim_zeros as trim_zeros,
     vander as vander,
 )
+from haliax.ref import NamedRef as NamedRef, freeze as freeze, get as get, new_ref as new_ref, swap as swap
