@@ -78,7 +78,11 @@ def test_errors(order, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: X.rearrange({"D": 4}), "the order is a dict; expected a sequence of axes, names and `...`."),
+        (
+            lambda: X.rearrange({"D": 4}),
+            "the order is a dict; expected a pattern, or a sequence of axes, names and `...`.",
+        ),
+        (lambda: X.rearrange(("D", ...), a=2), "the order beside keyword 'a' is a tuple; expected a pattern."),
         (lambda: X.rearrange((0, ...)), "entry 0 of the order is an int; expected an Axis, a name or `...`."),
         (
             lambda: hax.rearrange(np.ones(2), ("a",)),

@@ -87,6 +87,7 @@ from haliax._src.creation import (
 )
 from haliax._src.dot import dot as dot
 from haliax._src.dslice import dblock as dblock, ds as ds, dslice as dslice
+from haliax._src.einsum import einsum as einsum
 from haliax._src.elementwise import (
     abs as abs,
     absolute as absolute,

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import NamedArrayBase, selectors
+from haliax._src.array_base import A, NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, PartialAxisSpec, axis_name, check_size
 from haliax._src.axis_order import order_axes
 from haliax._src.errors import axis_not_found, bad_value, size_mismatch, wrong_type
-from haliax._src.explicit_axes import REFUSALS, by_name
+from haliax._src.explicit_axes import REFUSALS, by_name, entries
+from haliax._src.jax_compat import ShardingTypeError
 from haliax._src.util import UNSPECIFIED, Unspecified
 from haliax.types import DTypeLike, PrecisionLike
 
@@ -49,6 +50,27 @@ class Plan(NamedTuple):
     permutation: Dims | None
 
 
+@overload
+def dot(
+    array: A,
+    /,
+    *arrays: A | AxisSelection | None,
+    axis: AxisSelection | Unspecified | None = UNSPECIFIED,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_axes: PartialAxisSpec | None = None,
+    dot_general: Callable[..., jax.Array] = jax.lax.dot_general,
+) -> A: ...
+@overload
+def dot(
+    axis: AxisSelection | None,
+    /,
+    *arrays: A,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_axes: PartialAxisSpec | None = None,
+    dot_general: Callable[..., jax.Array] = jax.lax.dot_general,
+) -> A: ...
 def dot(
     *arrays: Any,
     axis: AxisSelection | Unspecified | None = UNSPECIFIED,
@@ -90,19 +112,32 @@ def dot(
         axis if axis is None or isinstance(axis, str) else selectors(axis),  # pyright: ignore[reportArgumentType]
         None if out_axes is None else selectors(out_axes),  # pyright: ignore[reportArgumentType]
     )
+    return contract("dot", plan, plan.names, named, precision, preferred_element_type, dot_general)
 
-    def contract(operands: Sequence[NamedArrayBase], dot_general: Any) -> Any:
+
+def contract(
+    op: str,
+    plan: Plan,
+    names: Names,
+    operands: Sequence[NamedArrayBase],
+    precision: PrecisionLike,
+    preferred_element_type: DTypeLike | None,
+    dot_general: Callable[..., jax.Array],
+) -> Any:
+    """Apply a plan to named arrays; `names` are those of the result, `op` is the operation for error messages."""
+
+    def apply(operands: Sequence[NamedArrayBase], dot_general: Any) -> Any:
         arrays = [a.array for a in operands]
         if dot_general is jax.lax.dot_general:
             result = _run_compiled(plan, precision, preferred_element_type, arrays)
         else:  # an operation of the user's may hold arrays, which are no constants of a compiled function
             result = run(plan, precision, preferred_element_type, arrays, dot_general)
-        return operands[0].like(result, plan.names)
+        return operands[0].like(result, names)
 
     try:
-        return contract(named, dot_general)
+        return apply(operands, dot_general)
     except REFUSALS as refusal:
-        return by_name("dot", refusal, contract, named, dot_general)
+        return by_name(op, refusal, apply, operands, dot_general)
 
 
 def _positional_axis(arrays: Sequence[Any], axis: Any) -> Any:
@@ -133,7 +168,7 @@ def plan_dot(
     Raises:
         ValueError: If an axis is missing or has two sizes.
     """
-    shape = _joint_shape(operands, sizes)
+    shape = joint_shape("dot", operands, sizes)
     contracted = _contracted(axis, shape)
     kept = tuple(Axis(name, size) for name, size in shape.items() if name not in contracted)
     out = axis_name(kept if out_axes is None else order_axes("dot", out_axes, kept))
@@ -152,13 +187,13 @@ def plan_dot(
     return Plan(out, tuple(contractions), summed, permutation)
 
 
-def _joint_shape(operands: tuple[Names, ...], sizes: tuple[Sizes, ...]) -> dict[str, int]:
+def joint_shape(op: str, operands: Sequence[Names], sizes: Sequence[Sizes]) -> dict[str, int]:
     """All axes of all arrays, in the order of first mention."""
     shape: dict[str, int] = {}
     for names, dims in zip(operands, sizes, strict=True):
         for name, size in zip(names, dims, strict=True):
             if shape.setdefault(name, size) != size:
-                raise size_mismatch("dot", name, size, shape[name], "Arrays must agree on the size of a shared axis.")
+                raise size_mismatch(op, name, size, shape[name], "Arrays must agree on the size of a shared axis.")
     return shape
 
 
@@ -246,12 +281,21 @@ def run(
     for step in plan.contractions:
         lhs = _sum(arrays[step.lhs], step.lhs_summed, dtype)
         rhs = _sum(arrays[step.rhs], step.rhs_summed, dtype)
+        _check_layouts(lhs, rhs, *step.dimension_numbers[1])
         arrays.append(dot_general(lhs, rhs, step.dimension_numbers, precision, preferred_element_type=dtype))
     result = _sum(arrays[-1], plan.summed, dtype)
     if plan.permutation is not None:
         result = jax.lax.transpose(result, plan.permutation)
     # a conversion would make a weak dtype strong
     return result if result.dtype == dtype else jax.lax.convert_element_type(result, dtype)
+
+
+def _check_layouts(lhs: jax.Array, rhs: jax.Array, lhs_batch: Dims, rhs_batch: Dims) -> None:
+    """Refuse batch dimensions that differ in layout: JAX would keep that of the left operand, even if it is none."""
+    if lhs_batch:
+        left, right = entries(lhs), entries(rhs)
+        if any(left[i] != right[j] for i, j in zip(lhs_batch, rhs_batch, strict=True)):
+            raise ShardingTypeError("dot: batch dimensions are laid out in two ways.")
 
 
 # Compiled, so that an eager contraction costs one dispatch; inlined, so that a traced one leaves no call behind.
