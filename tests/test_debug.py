@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
@@ -39,6 +40,24 @@ class Registered:
 class Plain:
     def __init__(self, **attributes):
         self.__dict__.update(attributes)
+
+
+class Slotted:
+    __slots__ = ("other", "w")
+
+    def __init__(self, w):
+        self.w = w
+
+
+@dataclasses.dataclass
+class Unregistered:
+    w: object
+
+
+def cyclic() -> Plain:
+    plain = Plain()
+    plain.itself = [plain]
+    return plain
 
 
 def closure(array):
@@ -142,6 +161,16 @@ FOUND = {
         lambda: Module(Plain(inner=Plain(w={"k": RAW}))),
         ["hidden array"],
         ".x.inner.w['k']: " + HIDDEN.format("float32[3]", PLAIN),
+    ),
+    "object with slots": (
+        lambda: [Slotted(RAW)],
+        ["hidden array"],
+        "[0].w: " + HIDDEN.format("float32[3]", PLAIN.replace("Plain", "Slotted")),
+    ),
+    "dataclass that is not registered": (
+        lambda: {"d": Unregistered(RAW)},
+        ["hidden array"],
+        "['d'].w: " + HIDDEN.format("float32[3]", PLAIN.replace("Plain", "Unregistered")),
     ),
     "misfit": (
         lambda: Module(MISFIT),
@@ -253,6 +282,8 @@ CLEAN = {
     "shared": lambda: eqx.nn.Shared((a := Module(RAW), Module(a.x)), lambda m: m[1].x, lambda m: m[0].x),
     "functions": lambda: [jax.nn.relu, jnp.tanh, jax.jit(lambda x: x), hax.named_jit(lambda x: x), int, jnp.float32],
     "methods and partials": lambda: [functools.partial(jnp.add, 1), Plain(n=1, table=np.ones(3)).__init__],
+    "cyclic object": lambda: [cyclic()],
+    "optimizer": lambda: (MODEL, optax.adam(1e-3).init(eqx.filter(MODEL, eqx.is_array)), optax.adam(1e-3)),
     "constants": lambda: Module(1, None, s=("a", 1, jnp.float32, jax.nn.relu, frozenset({1}))),
     "numbers and words": lambda: {"n": 1, "x": 0.5, "name": "w", "none": None},
     "shapes": lambda: jax.eval_shape(lambda: MODEL),

@@ -176,6 +176,7 @@ DESCRIBED = [
     (X.array, "Array(float32[2, 3])"),
     (np.ones((2, 0)), "ndarray(float64[2, 0])"),
     (jax.ShapeDtypeStruct((), jnp.bfloat16), "ShapeDtypeStruct(bfloat16[])"),
+    (np.float32(3), "scalar(float32[])"),
     (3, "3"),
     ("text", "str"),
     (None, "None"),

@@ -101,6 +101,7 @@ float32[a=8, b=4, c=2]: replicated; 256 bytes on each device in pinned_host
     "scalar": (lambda mesh: hax.named(1.0, ()), "\nfloat32[]: device 0 (uncommitted); 4 bytes\n  CPU 0\n"),
     "key": (lambda mesh: jax.random.key(0), "\nkey<fry>[]: device 0 (uncommitted); 8 bytes\n  CPU 0\n"),
     "numpy": (lambda mesh: hax.NamedArray(np.ones(3, np.int8), "a"), "\nint8[a=3]: on the host\n"),
+    "numpy scalar": (lambda mesh: np.float32(1), "\nfloat32[]: on the host\n"),
     "shape": (lambda mesh: jax.ShapeDtypeStruct((3,), jnp.bfloat16), "\nbfloat16[3]: not known\n"),
     "no array": (lambda mesh: {"n": 3, "none": None, "gone": hax.NamedArray(None, "a")}, "\nno arrays\n"),
     "names that do not fit": (
@@ -229,11 +230,14 @@ def test_axes_that_do_not_divide_inside_a_program(mesh, shown):
         return x.sum()
 
     program(jnp.ones(8))
-    assert shown() == """
+    assert (
+        shown()
+        == """
 float32[5]: dim0->data; 8 bytes on each device
   dim0 0:2  dim0 2:4  dim0 4:5  dim0 5:5
   CPU 0,1   CPU 2,3   CPU 4,5   CPU 6,7
 """.strip()
+    )
 
 
 def test_other_transformations(mesh, shown):
@@ -299,6 +303,21 @@ ERRORS = [
         "there is no mesh. Pass a NamedSharding, or call it under `with haliax.set_mesh(mesh):`.",
     ),
 ]
+
+
+@pytest.mark.parametrize("form", [{"a": "dta"}, P("dta")], ids=type)
+def test_mesh_axes_that_do_not_exist(form, mesh):
+    with jax.set_mesh(mesh), pytest.raises(ValueError) as e:
+        visualize_named_sharding({"a": 8}, form)
+    assert str(e.value) == (
+        "visualize_named_sharding: axis 'a' is mapped to mesh axis 'dta'; the mesh has data=4, model=2. "
+        "Did you mean 'data'?"
+    )
+
+
+def test_axes_that_are_none(mesh):
+    with pytest.raises(TypeError, match=r"^visualize_named_sharding: the argument that names axes is a NamedArray; "):
+        visualize_named_sharding(on(mesh), P())
 
 
 @pytest.mark.parametrize(("axes", "sharding", "message"), ERRORS, ids=range(len(ERRORS)))

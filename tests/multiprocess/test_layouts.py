@@ -112,6 +112,23 @@ def check_an_array_is_shown_without_values_from_elsewhere():
     assert repr(on(make_mesh(), "data")) == "NamedArray(float32[batch=8, embed=4], sharding batch->data)"
 
 
+def check_copies_are_shown_where_there_is_one():
+    count = hax.NamedArray(
+        jax.make_array_from_callback((), NamedSharding(make_mesh(), PartitionSpec()), lambda _: 3), ()
+    )
+    assert repr(count) == "NamedArray(int32[], sharding replicated, 3)"
+    last = make_mesh(slice(-1, None), (1, 1))
+    alone = jax.make_array_from_callback((), NamedSharding(last, PartitionSpec()), lambda _: np.int32(3), np.int32)
+    is_here = jax.devices()[-1] in jax.local_devices()
+    assert repr(hax.NamedArray(alone, ())) == f"NamedArray(int32[]{', 3' if is_here else ''})"
+
+
+def check_layouts_of_all_processes_are_printed():
+    hax.debug.visualize_shardings({"x": on(make_mesh(), "data", "model"), "n": 3})
+    hax.debug.visualize_shardings(on(make_mesh(), "data"))
+    hax.debug.diagnose_common_issues([on(make_mesh(), "data"), jnp.ones(3)])
+
+
 # donation -------------------------------------------------------------------------------------------------------------
 
 

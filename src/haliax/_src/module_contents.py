@@ -104,8 +104,8 @@ def _held_by(value: Any) -> Mapping[str, Any]:
         held = dict(zip(value.__code__.co_freevars, map(_cell, value.__closure__ or ()), strict=True))
         defaults = {"(defaults)": value.__defaults__, "(keyword defaults)": value.__kwdefaults__}
         return {f"({name})": inside for name, inside in held.items()} | defaults
-    attributes = getattr(value, "__dict__", {})
-    held = {f".{name}": inside for name, inside in attributes.items()}
+    slots = {name: getattr(value, name, None) for name in getattr(type(value), "__slots__", ()) if name[:2] != "__"}
+    held = {f".{name}": inside for name, inside in {**slots, **getattr(value, "__dict__", {})}.items()}
     wrapped = getattr(value, "__wrapped__", None)  # of jitted functions, which have no attributes to see
     return held if wrapped is None else {".__wrapped__": wrapped} | held
 

@@ -37,7 +37,7 @@ def describe_array(arr: Any) -> str:
     array, names = (arr.array, arr.axis_names) if named else (arr, None)
     if not named and _dtype_and_shape(arr) is None:
         return _stand_in(arr)
-    kind = "Array" if isinstance(arr, jax.Array) else type(arr).__name__
+    kind = "Array" if isinstance(arr, jax.Array) else "scalar" if isinstance(arr, np.generic) else type(arr).__name__
     return f"{kind}({', '.join([describe_axes(array, names), *_circumstances(array, names)])})"
 
 
@@ -158,6 +158,8 @@ def _values(array: Any) -> str:
         return ""
     if isinstance(array, jax.Array):
         if jnp.issubdtype(array.dtype, jax.dtypes.extended) or array.is_deleted() or not array.is_fully_replicated:
+            return ""
+        if not array.sharding.addressable_devices:  # they belong to other processes
             return ""
         # of several copies the first will do, also where other processes have the rest; device_get is no implicit
         # transfer, which a guard may forbid

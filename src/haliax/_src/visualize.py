@@ -20,12 +20,13 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec, S
 from jax.tree_util import keystr, tree_flatten_with_path
 
 from haliax._src.array_base import NamedArrayBase
-from haliax._src.axis import AxisSpec, axis_spec_to_shape_dict
+from haliax._src.axis import AxisSpec, shape_dict
 from haliax._src.errors import bad_value, format_shape, problem, wrong_type
+from haliax._src.jax_compat import spec_entries
 from haliax._src.layout_text import describe_devices, describe_mesh, describe_spec, table
 from haliax._src.layouts import layout_for
 from haliax._src.repr import describe_axes, describe_layout, dimension_names, special_memory
-from haliax._src.resources import MeshLike, manual_axes, resolve_mesh
+from haliax._src.resources import MeshLike, check_mapping, manual_axes, resolve_mesh
 from haliax._src.shard_grid import ShardGrid, check_fits, shard_grid, shard_sizes
 from haliax._src.tree import is_jax_or_hax_array_like, is_named_array
 
@@ -84,11 +85,11 @@ def visualize_named_sharding(axes: AxisSpec, sharding: Sharding | PartitionSpec 
 
 def named_grid(op: str, axes: AxisSpec, sharding: Any) -> tuple[ShardGrid, str]:
     """The grid and the layout in words for the arguments of `visualize_named_sharding`."""
-    shape = axis_spec_to_shape_dict(axes)
+    shape = shape_dict(op, axes)
     if None in shape.values():
         given = f"the axes are {format_shape(shape)}"
         raise bad_value(op, given, "expected a size for each", "Pass Axis objects, or a mapping from names to sizes.")
-    names, sizes = tuple(shape), tuple(shape.values())
+    names, sizes = tuple(shape), tuple(size for size in shape.values() if size is not None)
     if isinstance(sharding, Mapping | PartitionSpec):
         mesh = resolve_mesh()
         if mesh is None:
@@ -96,6 +97,7 @@ def named_grid(op: str, axes: AxisSpec, sharding: Any) -> tuple[ShardGrid, str]:
         if isinstance(sharding, Mapping):
             sharding = layout_for(op, "the array", names, sizes, sharding, mesh)
         else:
+            check_mapping(op, dict(zip(names, spec_entries(sharding), strict=False)), mesh)
             sharding = NamedSharding(mesh, sharding)  # pyright: ignore[reportArgumentType]  (AbstractMesh)
     if not isinstance(sharding, Sharding):
         raise wrong_type(op, "sharding", sharding, "a Sharding, a PartitionSpec or a mapping")
@@ -148,7 +150,7 @@ class PlacedLeaf:
     def _why_unknown(self) -> str:
         if isinstance(self.array, Tracer):
             return "mapped by vmap"
-        return "on the host" if isinstance(self.array, np.ndarray) else "not known"
+        return "on the host" if isinstance(self.array, np.ndarray | np.generic) else "not known"
 
     def _state(self) -> str:
         """Whether the array is gone, or JAX is free to move it."""
