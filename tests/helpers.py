@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import jax
 
 
 def count_traces(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -17,3 +21,22 @@ def count_traces(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     counted.traces = 0
     return counted
+
+
+@contextlib.contextmanager
+def compilations() -> Iterator[list[str]]:
+    """What XLA compiles in a block: a list that is filled with the messages of JAX."""
+    messages: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("Finished XLA compilation"):
+                messages.append(record.getMessage())
+
+    handler = Handler()
+    logging.getLogger("jax").addHandler(handler)
+    try:
+        with jax.log_compiles():
+            yield messages
+    finally:
+        logging.getLogger("jax").removeHandler(handler)

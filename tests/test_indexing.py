@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import haliax as hax
-from haliax._src import at_index
 from haliax.axis import Axis, dslice, make_axes
+from helpers import compilations
 from programs import operations
 
 ds = dslice
@@ -351,10 +351,63 @@ def test_an_index_along_a_shared_axis_is_a_batched_gather():
     assert "iota" not in text
 
 
-def test_an_index_along_a_shared_axis_is_compiled_once():
-    """Eagerly too, whatever the other integers: tracing the mapped gather costs milliseconds."""
-    rows, compiled = hax.arange(H), set()
-    for column in range(3):
-        same(X["W", rows, "D", column], ("H",), X.array[jnp.arange(2), jnp.arange(2), column])
-        compiled.add(at_index._run_compiled._cache_size())
-    assert len(compiled) == 1
+ROWS, PAIRS = hax.arange(H), hax.named([[0], [1]], ("i", "j"))
+
+# outside a trace, all that differ in a number only
+SERIES = {
+    "integer": lambda n: X["W", n],
+    "from the end": lambda n: X["W", n - 3],
+    "outside": lambda n: X["W", n - 1, "D", 3 + n],
+    "slice": lambda n: X["W", n : n + 2],
+    "empty slice": lambda n: X["W", n:0],
+    "integer and slice": lambda n: X["W", n, "D", n : n + 2],
+    "backwards": lambda n: X["H", n, "D", ::-1],
+    "window": lambda n: X["W", ds(n, 2)],
+    "window outside": lambda n: X["W", ds(n + 2, 2)],
+    "windows": lambda n: X["W", ds(PAIRS, 2), "D", n],
+    "array": lambda n: X["W", hax.named([n, 1], "i")],
+    "array and slice": lambda n: X["W", hax.named([n, 1], "i"), "D", n : n + 2],
+    "array and window": lambda n: X["W", hax.named([n, 1], "i"), "D", ds(n, 2)],
+    "shared axis": lambda n: X["W", ROWS, "D", n],
+    "shared axis and slice": lambda n: X["W", ROWS, "D", n : n + 2],
+    "fill": lambda n: X.at["W", ds(n, 2)].get(mode="fill", fill_value=7),
+    "set": lambda n: X.at["W", n].set(n),
+    "set a slice": lambda n: X.at["W", n : n + 2].set(n),
+    "add to a slice": lambda n: X.at["W", n : n + 2, "D", PAIRS].add(hax.arange({"i": 2})),
+    "multiply a window": lambda n: X.at["W", ds(n + 2, 2)].multiply(2),
+    "max at an array": lambda n: X.at["W", ROWS, "D", n : n + 2].max(hax.arange({"D": 2})),
+    "hax.slice": lambda n: hax.slice(X, "D", start=n, length=2),
+    "updated_slice": lambda n: hax.updated_slice(X, {"D": n, "W": PAIRS["i", :, "j", 0].rename({"i": "H"})}, PART),
+}
+PART = hax.arange({"D": 2})
+
+
+@pytest.mark.parametrize("series", SERIES.values(), ids=SERIES)
+def test_one_program_serves_all_numbers(series):
+    """Inside a trace numbers that are known are a part of the program, which must do the same."""
+    series(0)
+    with compilations() as compiled:
+        result = series(1)
+    assert compiled == []
+    expected = jax.jit(lambda: series(1))()
+    same(result, expected.axis_names, expected.array)
+    assert result.dtype == expected.dtype
+
+
+def test_parts_of_a_numpy_array_are_views():
+    """They may be those of a file that is larger than memory."""
+    values = np.arange(24).reshape(2, 3, 4)
+    x = hax.NamedArray(values, ("H", "W", "D"))
+    for part in (x["W", 1], x["D", ::-2], x["W", 0:2, "H", -1]):
+        assert isinstance(part.array, np.ndarray) and np.shares_memory(part.array, values)
+    same(x["W", 1, "D", ::2], ("H", "D"), values[:, 1, ::2])
+
+
+@pytest.mark.parametrize("transform", [lambda fn: fn, jax.jit], ids=["eager", "jit"])
+def test_a_numpy_array_behaves_as_one_of_jax(transform):
+    x = hax.NamedArray(np.arange(24).reshape(2, 3, 4), ("H", "W", "D"))
+    index = hax.named([0, 9], "i")
+    results = transform(lambda i: (x["W", i], x["W", jnp.int32(2)], x["W", ds(2, 2)], x.at["W", i].set(0)))(index)
+    expected = X["W", index], X["W", 2], X["W", ds(2, 2)], X.at["W", index].set(0)
+    for result, wanted in zip(results, expected, strict=True):
+        same(result, wanted.axis_names, wanted.array)

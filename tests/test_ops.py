@@ -10,6 +10,7 @@ import haliax as hax
 import haliax.ops as ops
 from haliax.axis import Axis, make_axes
 from haliax.specialized_fns import top_k
+from helpers import compilations
 from programs import operations
 
 H, W, D = make_axes(H=2, W=3, D=4)
@@ -102,6 +103,34 @@ def test_isclose():
     nan = hax.full(H, jnp.nan)
     same(hax.isclose(nan, nan), "H", np.zeros(2, bool))
     same(hax.isclose(nan, nan, equal_nan=True), "H", np.ones(2, bool))
+
+
+ROW = X["H", 0] * 2
+ALIGNED = {
+    "where": (lambda x, y: hax.where(x > 0, x, y), lambda x, y: jnp.where(x > 0, x, y[None])),
+    "where, a condition": (lambda x, y: hax.where(y > 0, x, 0), lambda x, y: jnp.where(y[None] > 0, x, 0)),
+    "clip": (lambda x, y: hax.clip(x, None, y), lambda x, y: jnp.clip(x, None, y[None])),
+    "clip, both": (lambda x, y: hax.clip(x, y, y + 1), lambda x, y: jnp.clip(x, y[None], y[None] + 1)),
+    "isclose": (lambda x, y: hax.isclose(x, y, 0.5), lambda x, y: jnp.isclose(x, y[None], 0.5)),
+}
+
+
+@pytest.mark.parametrize(("named", "plain"), ALIGNED.values(), ids=ALIGNED)
+def test_operands_that_are_broadcast(named, plain):
+    same(named(X, ROW), "H W", plain(X.array, ROW.array))
+    assert sorted(operations(named, X, ROW)) == sorted(operations(plain, X.array, ROW.array))
+
+
+def test_operands_are_broadcast_in_one_step():
+    """Outside a trace they are compiled together with the operation."""
+    condition, x, y = (
+        hax.named(np.ones(5, bool), "a"),
+        hax.named(np.ones(7), "b"),
+        hax.named(np.ones((7, 5)), ("b", "a")),
+    )
+    with compilations() as compiled:
+        hax.where(condition, x, y)
+    assert len(compiled) == 1
 
 
 # a, b, allclose, array_equal, array_equiv
