@@ -1,5 +1,6 @@
 """How named arrays are shown: repr, str and format, in modules, and by treescope."""
 
+import functools
 import re
 
 import equinox as eqx
@@ -11,6 +12,7 @@ import treescope
 import wadler_lindig as wl
 from hypothesis import given
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+from jaxtyping import TypeCheckError, jaxtyped
 
 import haliax as hax
 from strategies import named_arrays
@@ -242,6 +244,21 @@ def test_modules():
     assert eqx.tree_pformat(module, short_arrays=False).startswith("Module(weight=NamedArray(bfloat16[a=2, b=3],\n")
     assert wl.pformat({"x": Mine(jnp.ones(2, jnp.uint8), "a")}) == "{'x': Mine(u8[a=2])}"
     assert wl.pformat([PAIR.unflatten([True])]) == "[NamedArray(True as [a, b])]"
+
+
+def test_jaxtyping_shows_named_arrays():
+    def refuse(fn):
+        def wrong(*args):
+            raise TypeError
+
+        return functools.wraps(fn)(wrong)
+
+    @jaxtyped(typechecker=refuse)
+    def fn(x: hax.NamedArray) -> int:
+        return 1
+
+    with pytest.raises(TypeCheckError, match=r"Actual value: NamedArray\(f32\[a=2, b=3\]\)\n"):
+        fn(X)
 
 
 # treescope

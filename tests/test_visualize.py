@@ -253,6 +253,17 @@ def test_other_transformations(mesh, shown):
     assert shown().startswith("inside shard_map over data, model: the parts of one device\n")
 
 
+def test_no_tracer_is_kept(mesh, shown):
+    @jax.jit
+    def program(x):
+        jax.vmap(lambda row: visualize_shardings({"mapped": row, "whole": x}) or row)(x)
+        return x
+
+    with jax.checking_leaks():
+        program(on(mesh, "data").array)
+    assert "['mapped']  float32[4, 2]     mapped by vmap  -           -\n" in shown()
+
+
 # axes and a sharding
 
 

@@ -35,7 +35,7 @@ def describe_array(arr: Any) -> str:
     """
     named = isinstance(arr, NamedArrayBase)
     array, names = (arr.array, arr.axis_names) if named else (arr, None)
-    if not named and _dtype_and_shape(arr) is None:
+    if not named and dtype_and_shape(arr) is None:
         return _stand_in(arr)
     kind = "Array" if isinstance(arr, jax.Array) else "scalar" if isinstance(arr, np.generic) else type(arr).__name__
     return f"{kind}({', '.join([describe_axes(array, names), *_circumstances(array, names)])})"
@@ -52,7 +52,7 @@ def describe_axes(array: Any, names: Sequence[str] | None, short: bool = False) 
     Returns:
         The description; a shape that does not fit the names, or what is no array, is shown beside them.
     """
-    found = _dtype_and_shape(array)
+    found = dtype_and_shape(array)
     if found is None:
         return f"{_stand_in(array, short)} as [{', '.join(names or ())}]"
     dtype, shape = found
@@ -112,7 +112,7 @@ def show(x: NamedArrayBase) -> str:
     return f"{described}, {values})" if values else f"{described})"
 
 
-def _dtype_and_shape(array: Any) -> tuple[Any, tuple[int, ...]] | None:
+def dtype_and_shape(array: Any) -> tuple[Any, tuple[int, ...]] | None:
     """What makes something an array; a NamedArray, in the place of another one's array, has names to be shown too."""
     if isinstance(array, NamedArrayBase | type):
         return None

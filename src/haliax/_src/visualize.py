@@ -19,16 +19,16 @@ from jax.core import Tracer
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec, Sharding
 from jax.tree_util import keystr, tree_flatten_with_path
 
-from haliax._src.array_base import NamedArrayBase
+from haliax._src.array_base import raw_array_or_scalar
 from haliax._src.axis import AxisSpec, shape_dict
 from haliax._src.errors import bad_value, format_shape, problem, wrong_type
 from haliax._src.jax_compat import spec_entries
 from haliax._src.layout_text import describe_devices, describe_mesh, describe_spec, table
 from haliax._src.layouts import layout_for
-from haliax._src.repr import describe_axes, describe_layout, dimension_names, special_memory
+from haliax._src.repr import describe_axes, describe_layout, dimension_names, dtype_and_shape, special_memory
 from haliax._src.resources import MeshLike, check_mapping, manual_axes, resolve_mesh
 from haliax._src.shard_grid import ShardGrid, check_fits, shard_grid, shard_sizes
-from haliax._src.tree import is_jax_or_hax_array_like, is_named_array
+from haliax._src.tree import is_named_array
 
 _MAX_ROWS, _MAX_COLUMNS, _MAX_DEVICES = 16, 8, 4  # of a grid in a terminal, and in one of its cells
 _GIVE_A_MESH = "Pass a NamedSharding, or call it under `with haliax.set_mesh(mesh):`."
@@ -118,6 +118,7 @@ class PlacedLeaf:
         names: The names of its axes; `dim0`, `dim1`, ... if it has none that fit.
         type: Its dtype and axes in words.
         sharding: Its sharding, None if it has none or it is not known.
+        note: Why there is no sharding; or what else there is to say, that it is deleted or JAX is free to move it.
     """
 
     path: str
@@ -125,11 +126,12 @@ class PlacedLeaf:
     names: tuple[str, ...]
     type: str
     sharding: Sharding | None
+    note: str
 
     @property
     def is_left_to_compiler(self) -> bool:
         """Whether the layout is known only when the program is compiled."""
-        return isinstance(self.array, Tracer) and self.sharding is None and not _is_mapped(self.array)
+        return isinstance(self.array, Tracer) and self.sharding is None and not self.note
 
     @property
     def bytes_per_device(self) -> int:
@@ -141,43 +143,45 @@ class PlacedLeaf:
     def where(self, meshes: Sequence[MeshLike]) -> str:
         """The PartitionSpec, with the number of the mesh if there are several, or the devices."""
         if self.sharding is None:
-            return self._why_unknown()
+            return self.note
         if not isinstance(self.sharding, NamedSharding):
-            return describe_devices(self.sharding) + self._state()
+            return describe_devices(self.sharding) + self.note
         mesh = f" on mesh {meshes.index(self.sharding.mesh) + 1}" if len(meshes) > 1 else ""
-        return describe_spec(self.sharding.spec) + mesh + self._state()
-
-    def _why_unknown(self) -> str:
-        if isinstance(self.array, Tracer):
-            return "mapped by vmap"
-        return "on the host" if isinstance(self.array, np.ndarray | np.generic) else "not known"
-
-    def _state(self) -> str:
-        """Whether the array is gone, or JAX is free to move it."""
-        if isinstance(self.array, Tracer) or not isinstance(self.array, jax.Array):
-            return ""
-        return " (deleted)" if self.array.is_deleted() else "" if self.array.committed else " (uncommitted)"
+        return describe_spec(self.sharding.spec) + mesh + self.note
 
 
 def placed_leaves(tree: Any) -> list[PlacedLeaf]:
     """The arrays of a tree, named ones as leaves."""
     leaves, _ = tree_flatten_with_path(tree, is_leaf=is_named_array)
-    raw = lambda leaf: leaf.array if is_named_array(leaf) else leaf  # noqa: E731
-    is_array = lambda x: is_jax_or_hax_array_like(x) and not isinstance(x, NamedArrayBase | type)  # noqa: E731
-    return [_placed(keystr(path), leaf, raw(leaf)) for path, leaf in leaves if is_array(raw(leaf))]
+    return [
+        _placed(keystr(path), leaf, raw_array_or_scalar(leaf))
+        for path, leaf in leaves
+        if dtype_and_shape(raw_array_or_scalar(leaf)) is not None
+    ]
 
 
 def _placed(path: str, leaf: Any, array: Any) -> PlacedLeaf:
     names = leaf.axis_names if is_named_array(leaf) else None
     fitting = names if names is not None and len(names) == len(array.shape) else dimension_names(array)
-    return PlacedLeaf(path, array, fitting, describe_axes(array, names), _sharding(array))
+    sharding = _sharding(array)
+    return PlacedLeaf(path, array, fitting, describe_axes(array, names), sharding, _note(array, sharding))
 
 
 def _without_tracer(leaf: PlacedLeaf) -> PlacedLeaf:
-    """The same with a stand-in that has shape and dtype; a tracer that is mapped stays one, to say so."""
-    if not leaf.is_left_to_compiler:
+    """The same with a stand-in for a tracer that has its shape and dtype."""
+    if not isinstance(leaf.array, Tracer):
         return leaf
     return dataclasses.replace(leaf, array=jax.ShapeDtypeStruct(leaf.array.shape, leaf.array.dtype))
+
+
+def _note(array: Any, sharding: Sharding | None) -> str:
+    if isinstance(array, Tracer):
+        return "mapped by vmap" if sharding is None and _is_mapped(array) else ""
+    if sharding is None:
+        return "on the host" if isinstance(array, np.ndarray | np.generic) else "not known"
+    if not isinstance(array, jax.Array):
+        return ""
+    return " (deleted)" if array.is_deleted() else "" if array.committed else " (uncommitted)"
 
 
 def _sharding(array: Any) -> Sharding | None:
