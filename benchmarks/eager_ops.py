@@ -47,4 +47,15 @@ OPS = {
     "update at an array": Op(lambda: x.at["batch", index].set(0.0), lambda: x_raw.at[index_raw].set(0.0), 1.3),
     "rearrange": Op(lambda: x.rearrange(("embed", "batch")), lambda: jnp.transpose(x_raw, (1, 0)), 1.3),
     "rearrange with ...": Op(lambda: x.rearrange(("embed", ...)), lambda: jnp.transpose(x_raw, (1, 0)), 1.3),
+    "rearrange by a pattern": Op(
+        lambda: x.rearrange("b (h d) -> h b d", h=4),
+        lambda: jnp.transpose(jnp.reshape(x_raw, (8, 4, 4)), (1, 0, 2)),
+        1.3,
+    ),
+    "einsum": Op(
+        lambda: hax.einsum("b e, e m -> b m", x, weight), lambda: jnp.einsum("be,em->bm", x_raw, weight_raw), 1.0
+    ),
+    "einsum, by name": Op(
+        lambda: hax.einsum("{embed} ->", x, weight), lambda: jnp.einsum("be,em->bm", x_raw, weight_raw), 1.0
+    ),
 }

@@ -166,7 +166,7 @@ def contractions(draw):
     else:
         equation = f"{'{...} ' if form == 'all in braces' else ''}-> {' '.join(out)}"
     dtypes = [draw(st.sampled_from(DTYPES)) for _ in operands]
-    if len(operands) > 2:  # which `jnp.einsum` refuses for some mixed dtypes
+    if len(operands) > 2:  # `jnp.einsum` refuses some mixed dtypes
         dtypes = dtypes[:1] * len(operands)
     arrays = [array(n, dtype, seed, largest=1) for seed, (n, dtype) in enumerate(zip(operands, dtypes, strict=True))]
     return equation, arrays, tuple(sorted(contracted)), f"{','.join(operands)}->{out}"
@@ -204,6 +204,16 @@ def test_any_equation_is_that_of_jax_numpy(cases):
 def test_dtypes(dtype):
     x, y = array("ab", dtype), array("bc", dtype, seed=1)
     check(hax.einsum("{b} -> ", x, y), "ab,bc->ac", [x, y])
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32, jnp.complex64], ids=lambda d: d.__name__)
+def test_integers_and_then_floats(dtype):
+    """`jnp.einsum` refuses this for dtypes of 16 bits."""
+    arrays = [array("ab", jnp.int32), array("bc", jnp.int32, seed=1), array("cd", dtype, seed=2)]
+    result = hax.einsum("-> d a", *arrays)
+    assert result.array.dtype == dtype
+    expected = np.einsum("ab,bc,cd->da", *(np.asarray(a.array, complex) for a in arrays))
+    np.testing.assert_array_equal(np.asarray(result.array, complex), expected)
 
 
 def test_preferred_element_type_and_precision():

@@ -83,6 +83,10 @@ def test_errors(order, message):
             "the order is a dict; expected a pattern, or a sequence of axes, names and `...`.",
         ),
         (lambda: X.rearrange(("D", ...), a=2), "the order beside keyword 'a' is a tuple; expected a pattern."),
+        (
+            lambda: X.rearrange(b"a b c"),
+            "the order is a bytes; expected a pattern, or a sequence of axes, names and `...`.",
+        ),
         (lambda: X.rearrange((0, ...)), "entry 0 of the order is an int; expected an Axis, a name or `...`."),
         (
             lambda: hax.rearrange(np.ones(2), ("a",)),

@@ -282,12 +282,20 @@ def run(
         lhs = _sum(arrays[step.lhs], step.lhs_summed, dtype)
         rhs = _sum(arrays[step.rhs], step.rhs_summed, dtype)
         _check_layouts(lhs, rhs, *step.dimension_numbers[1])
+        if preferred_element_type is None and _are_discrete(lhs, rhs) and jnp.issubdtype(dtype, jnp.inexact):
+            # two arrays of integers, and a third one of floats: JAX refuses a result narrower than the integers
+            lhs, rhs = jax.lax.convert_element_type(lhs, dtype), jax.lax.convert_element_type(rhs, dtype)
         arrays.append(dot_general(lhs, rhs, step.dimension_numbers, precision, preferred_element_type=dtype))
     result = _sum(arrays[-1], plan.summed, dtype)
     if plan.permutation is not None:
         result = jax.lax.transpose(result, plan.permutation)
     # a conversion would make a weak dtype strong
     return result if result.dtype == dtype else jax.lax.convert_element_type(result, dtype)
+
+
+def _are_discrete(*arrays: jax.Array) -> bool:
+    """Whether all arrays hold integers or booleans."""
+    return not any(jnp.issubdtype(array.dtype, jnp.inexact) for array in arrays)
 
 
 def _check_layouts(lhs: jax.Array, rhs: jax.Array, lhs_batch: Dims, rhs_batch: Dims) -> None:

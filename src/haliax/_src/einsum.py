@@ -9,7 +9,7 @@ import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from haliax._src import dot
-from haliax._src.array_base import NamedArrayBase
+from haliax._src.array_base import A, NamedArrayBase
 from haliax._src.axis import AxisSelector
 from haliax._src.einsum_plan import OP, Plan, plan_einsum
 from haliax._src.errors import bad_value, wrong_type
@@ -22,13 +22,13 @@ from haliax.types import DTypeLike, PrecisionLike
 
 def einsum(
     equation: str,
-    *arrays: Any,
+    *arrays: A,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable[..., jax.Array] | None = None,
     out_sharding: NamedSharding | PartitionSpec | None = None,
     **axis_aliases: AxisSelector | int,
-) -> Any:
+) -> A:
     """Contract arrays as an equation says: multiply them, and sum over the axes that the result does not have.
 
     Axes in order, `"batch time, time embed -> batch embed"`: names stand for the axes of each array by position, and

@@ -59,7 +59,7 @@ def rearrange(array: A, axes: PartialAxisSpec | str, /, **bindings: AxisSelector
 def axis_spec_rearrange(array: A, axis_spec: PartialAxisSpec) -> A:
     """`rearrange` by a sequence of axes, names and `...`."""
     require_named("rearrange", array)
-    if isinstance(axis_spec, str) or not isinstance(axis_spec, Sequence):
+    if isinstance(axis_spec, str | bytes) or not isinstance(axis_spec, Sequence):
         raise wrong_type("rearrange", "the order", axis_spec, "a pattern, or a sequence of axes, names and `...`")
     return permute(array, _permutation(array.axis_names, array._sizes(), tuple(axis_spec)))
 
