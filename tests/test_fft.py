@@ -32,7 +32,7 @@ def check(actual: hax.NamedArray, expected: np.ndarray, names=NAMES) -> None:
     np.testing.assert_allclose(actual.array, expected, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.sampled_from(TRANSFORMS), st.data())
 def test_one_axis_against_numpy(name, data):
     axis = data.draw(st.sampled_from(NAMES))

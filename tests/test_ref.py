@@ -14,7 +14,7 @@ import haliax as hax
 from haliax import Axis, ds
 from strategies import assert_same
 
-VALUES = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+VALUES = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)  # each element tells where it is, and 0 that it is nowhere
 X = hax.NamedArray(jnp.asarray(VALUES), ("a", "b", "c"))
 
 
@@ -75,29 +75,34 @@ def test_reading_is_indexing(index):
     same(ref.value(), X)
 
 
+def written(index, value: np.ndarray) -> np.ndarray:
+    """VALUES with a value written to the elements that an index chooses."""
+    places = np.asarray(X[index].array, int)
+    raw = VALUES.copy().reshape(-1)
+    raw[places[places > 0] - 1] = value[places > 0]
+    return raw.reshape(VALUES.shape)
+
+
 @each_index
 def test_writing_is_an_update(index):
-    ref = hax.new_ref(X)
-    value = -1 - jnp.arange(X[index].array.size, dtype=jnp.float32).reshape(X[index].array.shape)
+    ref, before = hax.new_ref(X), X[index]
+    value = -1 - np.arange(before.array.size, dtype=np.float32).reshape(before.array.shape)
     if index is TWICE:
-        value = value * 0  # a place written to twice
-    value = hax.NamedArray(value, X[index].axis_names)
-    same(hax.swap(ref, index, value), X[index])
-    same(ref.value(), X.at[index].set(value))
-    ref[index] = 7
-    same(ref[...], X.at[index].set(7))
+        value *= 0
+    same(hax.swap(ref, index, hax.NamedArray(value, before.axis_names)), before)
+    assert_same(ref.value().array, written(index, value))
 
 
-@pytest.mark.parametrize("index", INDICES[4::2], ids=range(4, len(INDICES), 2))
+@pytest.mark.parametrize("index", INDICES[4::3], ids=range(4, len(INDICES), 3))
 def test_a_program_does_the_same(index):
     @jax.jit
     def double(ref):
         ref[index] *= 2
         return ref[index]
 
-    ref = hax.new_ref(X)
-    same(double(ref), X[index] * 2)
-    same(ref.value(), X.at[index].set(X[index] * 2))
+    ref, twice = hax.new_ref(X), X[index] * 2
+    same(double(ref), twice)
+    assert_same(ref.value().array, written(index, np.asarray(twice.array)))
 
 
 @pytest.mark.parametrize("jit", [False, True])
@@ -156,6 +161,7 @@ def test_random_keys():
     ref = hax.new_ref(keys)
     ref["k", 0] = keys["k", 2]
     assert (ref["k", jnp.int32(0)].array == keys["k", 2].array).all()
+    assert ref["k", slice(1, 1)].shape == {"k": 0}
 
 
 @pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (1, 1), (2, 1)])
@@ -203,34 +209,34 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.lists(st.tuples(st.sampled_from("abc"), steps), max_size=5), st.integers(-3, 3))
 def test_views_of_views(path, value):
     ref, expected = hax.new_ref(X), X
     view = ref
-    places = hax.NamedArray(jnp.arange(24).reshape(VALUES.shape), X.axis_names)
     for axis, step in path:
         size = view.shape.get(axis)
         if step is None or size is None or (step[0] != "slice" and not size):
             continue
         kind, item = step
         item = item % size if kind == "int" else jnp.clip(item, -size, size - 1) if kind == "traced" else item
-        view, expected, places = view.slice({axis: item}), expected[axis, item], places[axis, item]
+        view, expected = view.slice({axis: item}), expected[axis, item]
     same(view.value(), expected)
     view[...] = value
-    raw = VALUES.copy().reshape(-1)
-    raw[np.asarray(places.array).reshape(-1)] = value
-    assert np.array_equal(ref.value().array, raw.reshape(VALUES.shape))
+    expected = np.where(np.isin(VALUES, np.asarray(expected.array)), value, VALUES)
+    assert np.array_equal(ref.value().array, expected)
 
 
-@pytest.mark.parametrize("index", INDICES[3::3], ids=range(3, len(INDICES), 3))
+@pytest.mark.parametrize("index", INDICES[3::5], ids=range(3, len(INDICES), 5))
 def test_indices_of_views(index):
-    base = hax.NamedArray(jnp.zeros((2, 3, 9)), X.axis_names).at["c", slice(0, 8, 2)].set(X)
-    ref = hax.new_ref(base)
+    base = np.zeros((2, 3, 9), np.float32)
+    base[..., :8:2] = VALUES
+    ref = hax.new_ref(hax.NamedArray(base, X.axis_names))
     view = ref.slice({"c": slice(0, 8, 2)})
     same(view[index], X[index])
     view[index] = 50
-    same(ref.value(), base.at["c", slice(0, 8, 2)].set(X.at[index].set(50)))
+    base[..., :8:2] = written(index, np.full(X[index].array.shape, 50))
+    assert_same(ref.value().array, base)
 
 
 @pytest.mark.parametrize("start", [-1, 0, 1, 3])

@@ -180,16 +180,17 @@ class NamedRef:
 
     # memory
 
-    def _place(self) -> Any:
-        """What the view has of the whole array, as an index of `jax.Ref`."""
+    def _place(self) -> tuple[Any, tuple[int, ...]]:
+        """What the view has of the whole array, as an index of `jax.Ref`, and the dimensions that it leaves over."""
         sizes = tuple(axis.size for axis in self._axes)
         if self._ref.shape != sizes:
             given = f"a ref with {format_shape({axis.name: axis.size for axis in self._axes})} holds {self._ref.shape}"
             remedy = "A transformation has changed it: let the function use the ref, rather than be given it."
             raise bad_value(_OP, given, "expected one dimension for each axis", remedy)
-        if self._prefix == tuple(map(range, sizes)):
-            return ...
-        return as_index(self._prefix)
+        return (..., ()) if self._is_whole() else as_index(self._prefix)
+
+    def _is_whole(self) -> bool:
+        return self._prefix == tuple(range(axis.size) for axis in self._axes)
 
     def _windows(self) -> dict[str, dslice]:
         return {
@@ -205,16 +206,15 @@ class NamedRef:
 
     def _whole(self) -> NamedArray:
         """The array in the view, before windows are taken of it."""
-        place = self._place()
+        place, ones = self._place()
         kept = {
             axis.name: len(part)
             for axis, part in zip(self._axes, map(unwindowed, self._prefix), strict=True)
             if isinstance(part, range)
         }
-        names, sizes = tuple(kept), tuple(kept.values())
-        if 0 in sizes:  # jax 0.12 refuses an empty slice
-            return wrap(jnp.zeros(sizes, self.dtype), names)
-        return wrap(self._ref[place], names)
+        # jax 0.12 refuses an empty slice of a ref, but not of an array
+        raw = self._ref[...][place] if 0 in kept.values() else self._ref[place]
+        return wrap(jnp.squeeze(raw, ones) if ones else raw, tuple(kept))
 
     def _write(self, new: NamedArray) -> None:
         """Replace the array in the view."""
@@ -227,7 +227,8 @@ class NamedRef:
         inside = [part.inside for part in self._prefix if isinstance(part, Spot)]
         if inside:
             raw = jnp.where(functools.reduce(jnp.logical_and, inside), raw, self._whole().array)
-        self._ref[self._place()] = raw
+        place, ones = self._place()
+        self._ref[place] = jnp.expand_dims(raw, ones) if ones else raw
 
     def _swap(self, index: Index, value: Any) -> NamedArray:
         """Write to the elements that an index chooses; what was there."""
@@ -305,10 +306,9 @@ def freeze(ref: Any) -> Any:
     """
     if not isinstance(ref, NamedRef):
         return jax.freeze(_raw("freeze", ref))
-    place = ref._place()
-    value = None if place is ... else ref.value()
-    frozen = jax.freeze(ref._ref)
-    return wrap(frozen, tuple(axis.name for axis in ref._axes)) if value is None else value
+    part = None if ref._is_whole() else ref.value()
+    whole = jax.freeze(ref._ref)
+    return wrap(whole, tuple(axis.name for axis in ref._axes)) if part is None else part
 
 
 def _raw(op: str, ref: Any) -> Any:

@@ -6,7 +6,7 @@ it a place in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -74,15 +74,20 @@ def size_of(part: Part) -> int:
     return len(part) if isinstance(part, range) else part.window.size  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def as_index(parts: Sequence[Part]) -> tuple[Any, ...]:
-    """The parts as an index of `jax.Ref`."""
-    parts = tuple(map(unwindowed, parts))
-    # jax 0.10 to 0.12 can not read by an int and a slice with steps in a program, but by an array
-    stepped = any(isinstance(part, range) and part.step != 1 for part in parts)
-    return tuple(_as_item(part, jnp.int32 if stepped else int) for part in parts)
+def as_index(parts: Sequence[Part]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """The parts as an index of `jax.Ref`, and the dimensions of size 1 that it leaves of axes that are gone.
 
-
-def _as_item(part: Part, integer: Callable[[int], Any]) -> Any:
-    if isinstance(part, range):
-        return slice(part.start, part.stop, part.step)
-    return part.place if isinstance(part, Spot) else integer(part)  # pyright: ignore[reportArgumentType]
+    An integer becomes a slice: jax 0.9.2 can not map a write to an integer, and jax 0.10 to 0.12 can not read by an
+    integer and a slice with steps in a program.
+    """
+    index, ones, kept = [], [], 0
+    for part in map(unwindowed, parts):
+        if isinstance(part, int):
+            ones.append(kept)
+            part = range(part, part + 1)
+        if isinstance(part, Spot):
+            index.append(part.place)
+        else:
+            index.append(slice(part.start, part.stop, part.step))  # pyright: ignore[reportAttributeAccessIssue]
+            kept += 1
+    return tuple(index), tuple(ones)
