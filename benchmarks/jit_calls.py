@@ -89,6 +89,12 @@ def mesh_calls(n: int, devices: int) -> dict[str, Call]:
     return calls
 
 
+def sharded_calls(n: int) -> dict[str, Call]:
+    """On arrays that live on a mesh, which is neither given nor in force."""
+    arguments = (hax.shard(weights_of(n), MAPPING, mesh_of(1)),)
+    return {"baseline": (jax.jit(add_one), arguments), "named_jit, sharded": (hax.named_jit(add_one), arguments)}
+
+
 def donating(variant: str, devices: int) -> Callable[[Any], Any]:
     """A function that takes its argument's memory for its result."""
     if variant == "baseline":

@@ -11,6 +11,7 @@ from jit_calls import (
     mesh_calls,
     mesh_of,
     plain_calls,
+    sharded_calls,
     static_calls,
     weights_of,
 )
@@ -46,6 +47,12 @@ def test_call(benchmark, n, variant):
 @pytest.mark.parametrize("variant", list(static_calls(1)))
 def test_static_argument(benchmark, n, variant):
     measure(benchmark, "static argument", n, variant, static_calls(n))
+
+
+@sizes
+@pytest.mark.parametrize("variant", ["baseline", "named_jit, sharded"])
+def test_sharded_arguments(benchmark, n, variant):
+    measure(benchmark, "arguments on a mesh", n, variant, sharded_calls(n))
 
 
 @sizes

@@ -57,6 +57,7 @@ def test_eager_ops(op):
 CALLS = {
     "plain": jit_calls.plain_calls,
     "static": jit_calls.static_calls,
+    "sharded": jit_calls.sharded_calls,
     "mesh": lambda n: jit_calls.mesh_calls(n, devices=1),
 }
 

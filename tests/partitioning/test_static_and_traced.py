@@ -372,6 +372,35 @@ def test_the_cache_is_bounded(monkeypatch):
     assert len(f._programs) == 8
 
 
+def test_what_is_known_of_calls_is_bounded(monkeypatch):
+    """A wrapper knows which leaves are static by their types, and what results hold beside arrays."""
+    monkeypatch.setattr("haliax._src.signature._MOST_PARTITIONS", 8)
+    f = hax.named_jit(lambda v, *arrays: (arrays, "static", -0.0, v))
+    for n in range(20):
+        arrays, static, zero, v = f(type(f"Static{n}", (), {})(), *[jnp.ones(1)] * n)
+        assert (len(arrays), static, str(zero), type(v).__name__) == (n, "static", "-0.0", f"Static{n}")
+    assert len(f._partitions._known) <= 8
+
+    g = hax.named_jit(lambda x: (x, "static", 0.0, len))
+    for n in range(1, 21):
+        x, *statics = g(jnp.ones(n))
+        assert x.shape == (n,) and statics == ["static", 0.0, len]
+    (program,) = g._programs.values()
+    assert len(program._structures) == 1
+
+
+@pytest.mark.parametrize("wrong", [[], [1, 2], {"n": 3}, {1}, bytearray(b"no")], ids=str)
+def test_no_array_at_all(wrong):
+    f = hax.named_jit(lambda *args, **kwargs: (args, kwargs))
+    assert f(1, "a", 2.0, len, flag=True) == ((1, "a", 2.0, len), {"flag": True})
+    assert f() == ((), {})
+    if isinstance(wrong, set | bytearray):
+        with pytest.raises(TypeError, match="is static, for it is no array, and unhashable"):
+            f(wrong)
+    else:
+        assert f(wrong) == ((wrong,), {})
+
+
 def test_threads_share_one_trace_and_keep_their_mappings(mesh):
     f = hax.named_jit(count_traces(lambda x: x + 1), mesh=mesh)
     barrier, results = threading.Barrier(8), {}

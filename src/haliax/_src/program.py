@@ -38,7 +38,7 @@ from haliax._src.mesh_mismatch import (
 from haliax._src.resources import FrozenMapping, MeshLike, axis_mapping
 from haliax._src.retraces import History
 from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types, layout_on, lives_elsewhere
-from haliax._src.signature import TRACED, merge_leaves
+from haliax._src.signature import TRACED, merge_leaves, static_key
 from haliax._src.transfers import check_transfer
 
 # a program forgets nothing it has warned about, so it stops warning at some point
@@ -72,6 +72,20 @@ class Structure:
 
     treedef: Any  # a PyTreeDef
     statics: tuple[tuple[int, Any], ...]
+
+    def is_like(self, other: Structure) -> bool:
+        """Whether nobody could tell the results apart, so that traces for other shapes need not keep their own."""
+        return (
+            self.treedef == other.treedef
+            and len(self.statics) == len(other.statics)
+            and all(i == j and _is_like(a, b) for (i, a), (j, b) in zip(self.statics, other.statics, strict=True))
+        )
+
+
+def _is_like(a: Any, b: Any) -> bool:
+    if isinstance(a, str | int | float | complex):
+        return static_key(a) == static_key(b)
+    return a is b
 
 
 class Decision(NamedTuple):
@@ -124,9 +138,12 @@ def _pack(result: Any, structures: list[Structure]) -> Any:
         return result
     statics = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, TRACED))
     structure = Structure(treedef, statics)
-    structures.append(structure)
-    # threads may trace at the same time, so it need not be the last one
-    return Result([leaf for leaf in leaves if isinstance(leaf, TRACED)], structures.index(structure))
+    known = next((s for s in structures if s.is_like(structure)), None)
+    if known is None:
+        structures.append(structure)
+    # threads may trace at the same time, so a new one need not be the last
+    number = structures.index(structure if known is None else known)
+    return Result([leaf for leaf in leaves if isinstance(leaf, TRACED)], number)
 
 
 class Program:
@@ -154,18 +171,21 @@ class Program:
         self._unused: frozenset[int] = frozenset()
         self._warned: set[Any] = set()
 
-    def __call__(self, arrays: Sequence[Any]) -> Any:
+    def run(self, arrays: Sequence[Any]) -> Any:
         """Run the program on the traced leaves of a call, under its mesh."""
         if self._donates and len(set(map(id, arrays))) < len(arrays):
             self._check_donated_once(arrays)
         if self._direct:
             try:
-                return self.jitted(*arrays)
+                result = self.jitted(*arrays)
             except Exception as error:
                 # the usual call pays nothing for arrays on another mesh: JAX refuses them, before it donates any
                 if not self.refused(arrays, error):
                     raise
-        return self._prepared_call(arrays)
+                result = self._prepared_call(arrays)
+        else:
+            result = self._prepared_call(arrays)
+        return self.unpack(result)
 
     def _prepared_call(self, arrays: Sequence[Any]) -> Any:
         """Run the program on arrays that are first put where they belong."""
@@ -199,7 +219,7 @@ class Program:
         prepared = self.prepare(arrays)
         result = compiled(*prepared)
         self._free_moved(arrays, prepared)
-        return result
+        return self.unpack(result)
 
     def _free_moved(self, arrays: Sequence[Any], prepared: Sequence[Any]) -> None:
         """Now that nothing can fail any more, free the arguments that were moved and were to be donated."""

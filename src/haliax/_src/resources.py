@@ -120,9 +120,9 @@ def axis_mapping(mapping: ResourceMapping, *, merge: bool = False, **kwargs: Phy
 
 def ambient_mesh() -> MeshLike | None:
     """The mesh in force here: set with `jax.set_mesh`, that of the current trace, or entered with `with mesh:`."""
-    concrete, abstract = jax_compat.concrete_mesh(), jax_compat.abstract_mesh()
+    concrete, abstract, legacy = jax_compat.meshes_in_force()
     if abstract is None:
-        return concrete or jax_compat.legacy_mesh()
+        return legacy if concrete is None else concrete
     # inside a trace the abstract mesh is the one that counts: of a `named_jit` on another mesh, or inside `shard_map`,
     # which makes axes manual
     return concrete if concrete is not None and concrete.abstract_mesh == abstract else abstract

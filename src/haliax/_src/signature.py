@@ -7,16 +7,16 @@ a report needs them.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import keystr
+from jax.tree_util import keystr, tree_flatten, tree_structure, treedef_tuple
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import problem
-from haliax._src.jax_compat import ArrayImpl
 
 TRACED = (jax.Array, np.ndarray, np.generic, jax.Ref)
 """Leaves of these types are arrays, whose values are not part of the program."""
@@ -24,32 +24,82 @@ TRACED = (jax.Array, np.ndarray, np.generic, jax.Ref)
 ABSTRACT = (*TRACED, jax.ShapeDtypeStruct)
 """The same, ahead of time."""
 
-# nearly all leaves of nearly all calls have one of these types: one look at the set of types spares a look at each leaf
-_PLAIN = frozenset({ArrayImpl, np.ndarray})
-
-Statics = tuple[tuple[int, Any], ...]
-"""The position and the key of each static leaf."""
+# what one wrapper may keep; a program has few kinds of calls
+_MOST_PARTITIONS = 1024
 
 
-def split_leaves(leaves: list[Any], traced: tuple[type, ...] = TRACED) -> tuple[list[Any], Statics]:
-    """Part the leaves of a call into arrays and static values.
+_NO_KWARGS = tree_structure({})
+
+
+def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
+    """The leaves and the structure of a call: of `(args, kwargs)`, or of `(args,)`, which is quicker."""
+    return tree_flatten((args, kwargs) if kwargs else (args,))
+
+
+def call_structure(fn: Any, call: Any) -> Any:
+    """The structure of `(fn, args, kwargs)`, from that of the function and that of `flatten_call`."""
+    return treedef_tuple([fn, *call.children(), _NO_KWARGS][:3])
+
+
+class Partition:
+    """Which leaves of a call are arrays and which are static, as the types of the leaves decide.
 
     Args:
-        leaves: All leaves, in order.
+        leaves: Leaves of these types, in order.
         traced: The types of arrays.
-
-    Returns:
-        The arrays, and the static leaves as keys that tell different programs apart.
     """
-    if _PLAIN.issuperset(map(type, leaves)):
-        return leaves, ()
-    arrays, statics = [], []
-    for position, leaf in enumerate(leaves):
-        if type(leaf) in _PLAIN or isinstance(leaf, traced):
-            arrays.append(leaf)
-        else:
-            statics.append((position, static_key(leaf)))
-    return arrays, tuple(statics)
+
+    __slots__ = ("_arrays_of", "_keys_of", "kinds")
+
+    kinds: tuple[tuple[int, type], ...]
+    """The position and the type of each static leaf."""
+
+    def __init__(self, leaves: Sequence[Any], traced: tuple[type, ...] = TRACED):
+        static = [not isinstance(leaf, traced) for leaf in leaves]
+        self.kinds = tuple((i, type(leaf)) for i, leaf in enumerate(leaves) if static[i])
+        self._arrays_of = _picker([i for i in range(len(leaves)) if not static[i]])
+        statics = _picker([i for i, _ in self.kinds])
+        # for most types equality is enough
+        exact = any(issubclass(kind, float | complex) for _, kind in self.kinds)
+        self._keys_of = (lambda leaves: tuple(map(static_key, statics(leaves)))) if exact else statics
+
+    def split(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], tuple[Any, ...]]:
+        """The arrays, and the static leaves as keys that together with `kinds` tell different programs apart."""
+        if not self.kinds:
+            return leaves, ()
+        return self._arrays_of(leaves), self._keys_of(leaves)
+
+
+class Partitions:
+    """The partitions of the calls of one function, so that no call looks at each of its leaves.
+
+    Args:
+        traced: The types of arrays.
+    """
+
+    def __init__(self, traced: tuple[type, ...]):
+        self._traced = traced
+        self._known: dict[tuple[type, ...], Partition] = {}
+
+    def of(self, leaves: Sequence[Any]) -> Partition:
+        """The partition for leaves of these types."""
+        types = tuple(map(type, leaves))
+        partition = self._known.get(types)
+        if partition is None:
+            if len(self._known) >= _MOST_PARTITIONS:
+                self._known.clear()
+            partition = self._known[types] = Partition(leaves, self._traced)
+        return partition
+
+
+def _picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """A function that picks the items at these positions."""
+    match positions:
+        case []:
+            return lambda items: ()
+        case [i]:
+            return lambda items: (items[i],)
+    return operator.itemgetter(*positions)
 
 
 def static_key(leaf: Any) -> Any:
@@ -65,7 +115,7 @@ def static_key(leaf: Any) -> Any:
 
 
 def merge_leaves(arrays: Sequence[Any], statics: Sequence[tuple[int, Any]]) -> list[Any]:
-    """Undo `split_leaves`, with the static values themselves in place of their keys."""
+    """The leaves of a call, from its arrays in order and its static leaves with their positions."""
     leaves = list(arrays)
     for position, leaf in statics:
         leaves.insert(position, leaf)
