@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 from jax.typing import ArrayLike
 
 DEVICES = 8
@@ -40,9 +40,9 @@ def flat(order: int = 1) -> Mesh:
     return Mesh(np.array(jax.devices()[::order]), ("data",))
 
 
-def grid() -> Mesh:
+def grid(kind: AxisType = AxisType.Auto) -> Mesh:
     """The same devices in the same order, as 4 'data' by 2 'model'."""
-    return Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+    return Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"), axis_types=(kind, kind))
 
 
 def on(mesh: Mesh, *spec: str | None) -> NamedSharding:
@@ -114,6 +114,22 @@ def two_mesh_shapes() -> str:
     return verdict(jax.jit(lambda x, y: x + y)(x, y), 2 * values())
 
 
+def one_row_updated(split: Callable[[jax.Array], jax.Array], mesh: Mesh) -> str:
+    """Update a row of an array that the same program splits, several rows to each device (XLA issue 49121)."""
+    x = jax.device_put(values() + 1, on(mesh))
+    update = lambda x: x.at[0].add(1)  # noqa: E731
+    if mesh.axis_types[0] == AxisType.Explicit:
+        update = jax.sharding.auto_axes(update, out_sharding=P("data"))
+    with jax.set_mesh(mesh):
+        return verdict(jax.jit(lambda x: update(split(x)))(x), values() + 1 + np.eye(8)[:1].T)
+
+
+def slice_of_a_slice() -> str:
+    """The element that two slices choose, of which the second starts beyond its end; on one device."""
+    slices = jax.jit(lambda x, i, j: jax.lax.dynamic_slice(jax.lax.dynamic_slice(x, (i,), (2,)), (j,), (1,)))
+    return verdict(slices(values()[0], 4, 5), values()[0, 5:6])
+
+
 def guarded_move(source: NamedSharding, target: NamedSharding) -> str:
     """Whether a transfer guard sees a move."""
     x = jax.block_until_ready(jax.device_put(values(), source))
@@ -134,6 +150,13 @@ CASES = {
     "arguments on two mesh shapes": Case(RIGHT, two_mesh_shapes),
     "`f(donate(a), a)`, one device": Case("JaxRuntimeError", lambda: donated_and_passed_again(1)),
     "`f(donate(a), a)`, eight devices": Case("JaxRuntimeError", lambda: donated_and_passed_again(8)),
+    "`x.at[0].add` after a constraint": Case(
+        RIGHT, lambda: one_row_updated(lambda x: jax.lax.with_sharding_constraint(x, P("data")), grid())
+    ),
+    "`x.at[0].add` after `reshard`": Case(
+        RIGHT, lambda: one_row_updated(lambda x: jax.sharding.reshard(x, P("data")), grid(AxisType.Explicit))
+    ),
+    "`dynamic_slice` twice, beyond the end": Case(RIGHT, slice_of_a_slice),
     "transfer guard, another layout": Case("JaxRuntimeError", lambda: guarded_move(on(flat(), "data"), on(flat()))),
     "transfer guard, another device order": Case(
         "JaxRuntimeError", lambda: guarded_move(on(flat(), "data"), on(flat(-1), "data"))
