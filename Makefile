@@ -22,6 +22,7 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python tests/typing/check.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks

@@ -159,12 +159,9 @@ def _read(op: str, spec: str) -> tuple[list[str], bool]:
     for word in words:
         if word != "..." and ("..." in word or not _NAME.fullmatch(word)):
             given = f"{word!r} in {spec!r} is no axis name"
-            expected = (
-                'expected names and at most one `...` between spaces, in any order if within braces: "{batch embed}"'
-            )
-            raise TypeError(
-                problem(op, given, expected, "Sizes are left out; any other name goes into a tuple of names.")
-            )
+            expected = "expected names between spaces, and `...` for any others, all within braces if in any order"
+            remedy = "Sizes are left out; a name with other characters goes into a tuple of names."
+            raise TypeError(problem(op, given, expected, remedy))
     return words, ordered
 
 

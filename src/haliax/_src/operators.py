@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, Never, NoReturn, TypeVar, cast
 
 from haliax._src.array_base import NamedArrayBase, is_scalar
 from haliax._src.errors import bad_value
@@ -66,8 +66,8 @@ def _is_foreign(x: Any) -> bool:
     return not (isinstance(x, NamedArrayBase) or is_scalar(x) or hasattr(x, "shape"))
 
 
-def no_matmul(a: Any, b: Any) -> NoReturn:
-    """The operator `@`, which does not say which axes to contract."""
+def no_matmul(a: Any, b: Never) -> NoReturn:
+    """The operator `@`, which does not say which axes to contract; a type checker takes no operand for it."""
     raise bad_value(
         "matmul", "`@` was used", "expected the axes to contract, by name", "Use haliax.dot(a, b, axis=...)."
     )
