@@ -3,6 +3,7 @@
 import dataclasses
 import threading
 import warnings
+import weakref
 
 import equinox as eqx
 import jax
@@ -233,13 +234,71 @@ def test_the_limit_holds_from_the_call_on_and_until_the_block_ends():
     f(ones(a=3), 1)
 
 
-def test_the_limit_is_that_of_its_thread():
+def in_a_thread(fn):
+    thread = threading.Thread(target=fn)
+    thread.start()
+    thread.join()
+
+
+def test_a_call_holds_for_all_threads():
+    f = hax.named_jit(step)
+    whole_process = warn_on_retrace(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        in_a_thread(lambda: f(ones(a=2), 1))
+        in_a_thread(lambda: warn_on_retrace(None))
+        f(ones(a=3), 1)
+    whole_process.__exit__(None, None, None)
+    assert [str(warning.message)[:32] for warning in caught] == ["named_jit(step): trace 1, expect"]
+
+
+def test_a_block_holds_for_its_thread():
     f = hax.named_jit(step)
     with warn_on_retrace(0):
-        thread = threading.Thread(target=f, args=(ones(a=2), 1))
-        thread.start()
-        thread.join()
-    assert f.explain(ones(a=2), 1).traces == 1
+        in_a_thread(lambda: f(ones(a=2), 1))
+    with warn_on_retrace(None):
+        with pytest.warns(RetraceWarning):
+            in_a_thread(lambda: retrace_under_a_limit(f))
+        f(ones(a=4), 1)
+    assert f.explain(ones(a=2), 1).traces == 3
+
+
+def retrace_under_a_limit(f):
+    with warn_on_retrace(1):
+        f(ones(a=3), 1)
+
+
+def test_blocks_that_begin_at_once_leave_nothing_behind():
+    """Each is made before the other one begins, as may happen in two threads."""
+    f = hax.named_jit(step)
+    before = warn_on_retrace(None)
+    one, other = warn_on_retrace(0), warn_on_retrace(0)
+    with one, other:
+        with pytest.warns(RetraceWarning):
+            f(ones(a=2), 1)
+    f(ones(a=3), 1)
+    before.__exit__()
+
+
+def test_a_block_may_be_entered_twice():
+    f = hax.named_jit(step)
+    block = warn_on_retrace(0)
+    with block, block:
+        pass
+    f(ones(a=2), 1)
+    with block, pytest.warns(RetraceWarning):
+        f(ones(a=3), 1)
+
+
+def test_calls_do_not_add_up():
+    first = warn_on_retrace(None)
+    reference = weakref.ref(first._setting)
+    for _ in range(3):
+        warn_on_retrace(None)
+    del first
+    for _ in range(2):
+        warn_on_retrace(None)
+    assert reference() is None
 
 
 def test_a_bad_limit():

@@ -9,10 +9,11 @@ import dataclasses
 import sys
 import threading
 import warnings
+import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 from haliax._src.differences import Signature, differences
 from haliax._src.errors import bad_value
@@ -29,13 +30,54 @@ class RetraceWarning(UserWarning):
     """A `named_jit` function was traced more often than `haliax.debug.warn_on_retrace` allows."""
 
 
-_limit: ContextVar[int | None] = ContextVar("haliax_retrace_limit", default=None)
+@dataclasses.dataclass(eq=False)
+class _Setting:
+    """One limit for the process, the one that it stands in for, and who may withdraw it."""
+
+    limit: int | None = None
+    before: _Setting | None = None
+    owner: Callable[[], object] = lambda: None
+    withdrawn: bool = False
+
+
+class _ProcessLimit:
+    """The limit of the process: it must reach threads that start later, as no ContextVar does.
+
+    A call of `warn_on_retrace` can not know whether a `with` follows. So it sets the limit of the process, and a block
+    withdraws that as it begins: whatever other threads have set in between, theirs stays, hence the lock and the chain.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = _Setting()
+
+    @property
+    def limit(self) -> int | None:
+        return self._last.limit
+
+    def set(self, limit: int | None, owner: object) -> _Setting:
+        with self._lock:
+            if self._last.owner() is None:
+                self._last.before = None  # it can not be withdrawn any more, so nothing before it matters
+            self._last = _Setting(limit, self._last, weakref.ref(owner))
+            return self._last
+
+    def withdraw(self, setting: _Setting) -> None:
+        with self._lock:
+            setting.withdrawn = True
+            while self._last.withdrawn and self._last.before is not None:
+                self._last = self._last.before
+
+
+_process = _ProcessLimit()
+_block: ContextVar[int | None] = ContextVar("haliax_retrace_limit")
 
 
 class warn_on_retrace(AbstractContextManager[None]):
     """Warn when a `named_jit` function is traced more than `limit` times, and say what changed.
 
-    It holds from the call on, for this thread; as a context manager, until its block ends.
+    A call holds from then on, for all threads of the process. As a context manager it holds in its block instead, for
+    the thread or task that is in the block, whatever holds for the process.
 
     Args:
         limit: How many traces of one function are expected; None to stop warning.
@@ -47,10 +89,17 @@ class warn_on_retrace(AbstractContextManager[None]):
     def __init__(self, limit: int | None = 1):
         if limit is not None and limit < 0:
             raise bad_value("warn_on_retrace", f"limit is {limit}", "expected at least 0, or None to stop warning")
-        self._token = _limit.set(limit)
+        self._setting = _process.set(limit, self)
+        self._tokens: list[Token[int | None]] = []
+
+    def __enter__(self) -> None:
+        _process.withdraw(self._setting)
+        self._tokens.append(_block.set(self._setting.limit))
 
     def __exit__(self, *exception: object) -> None:
-        _limit.reset(self._token)
+        _process.withdraw(self._setting)
+        if self._tokens:
+            _block.reset(self._tokens.pop())
 
 
 class History:
@@ -72,7 +121,7 @@ class History:
             self.traces += 1
             count, earlier = self.traces, list(self._signatures)
             self._remember(signature)
-        limit = _limit.get()
+        limit = _block.get(_process.limit)
         if limit is not None and count > limit:
             message = (
                 f"named_jit({self._name}): trace {count}, expected at most {limit}. {_reasons(signature, earlier)}"
