@@ -219,7 +219,7 @@ def test_unions_and_type_variables_stand_for_their_members(array_type, expected)
     assert repr(ht.Float[array_type, "a"]) == repr(expected)  # jaxtyping's are not equal to themselves
 
 
-@pytest.mark.parametrize("short", ["a b", {"a", "b"}, ("a", ...), ..., ["a", "b"]])
+@pytest.mark.parametrize("short", ["a b", {"a", "b"}, ("a", ...), ..., ["a", "b"], (), ""])
 def test_axes_alone_are_of_a_named_array(short):
     assert ht.Float[short] == ht.Float[NamedArray, short]
 

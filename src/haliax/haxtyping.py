@@ -6,7 +6,7 @@ is what `NamedArray["batch embed"]` is, with a dtype; for any other array type i
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from types import EllipsisType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
 
@@ -59,8 +59,8 @@ class _Annotation:
     raw: ClassVar[Any]
 
     def __class_getitem__(cls, item: Any) -> Any:
-        array_type, *axes = item if isinstance(item, tuple) else (item,)
-        if isinstance(array_type, str | Set | list | EllipsisType):
+        array_type, *axes = (item or [item]) if isinstance(item, tuple) else [item]
+        if isinstance(array_type, str | Sequence | Set | EllipsisType):
             return cls._of(NamedArray, item)
         if not axes:
             given = "an array type without axes"

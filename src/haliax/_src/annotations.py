@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copyreg
 import dataclasses
+import functools
 import re
 from collections.abc import Sequence, Set
 from types import EllipsisType
@@ -222,6 +223,8 @@ class ArrayClass(type):
         return hash((cls.array_type, cls.requirement))
 
 
+# to make a class takes 40 us, and a program writes few different annotations many times
+@functools.lru_cache(maxsize=256)
 def array_class(array_type: type, requirement: NamedArrayAxes) -> ArrayClass:
     """The class of those arrays of a class that agree with a requirement."""
     name = requirement.describe(array_type.__name__)
