@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from jax.sharding import PartitionSpec as P
+from jax.sharding import NamedSharding, PartitionSpec as P
 
 import haliax as hax
 from haliax import Axis, ds
+from meshes import make_mesh
 from strategies import assert_same
 
 VALUES = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)  # each element tells where it is, and 0 that it is nowhere
@@ -336,13 +337,36 @@ def test_an_argument_of_named_jit():
     same(ref.value(), X.at["a", 0].set(2))
 
 
-def test_an_explicit_mesh(explicit_mesh):
+def test_in_a_shard_map(mesh):
+    @jax.jit
+    def run(ref):
+        hax.shard_map(lambda ref: ref.__setitem__(("a", 0), 5.0), mesh=mesh, axis_mapping={})(ref)
+        return ref.value()
+
+    whole = X.like(jax.device_put(X.array, NamedSharding(mesh, P())), X.axis_names)
+    same(run(hax.new_ref(whole)), X.at["a", 0].set(5))
+
+
+EXPLICIT = [
+    (..., P("data", None)),
+    (("a", 0), P(None)),
+    (("a", jnp.int32(1)), P(None)),
+    (("a", jnp.int32(9)), P(None)),
+    (("a", ds(jnp.int32(1), 4)), P("data", None)),
+    (("a", places(0, 1), "b", 2), P(None)),
+]
+
+
+@pytest.mark.parametrize(("index", "spec"), EXPLICIT, ids=range(len(EXPLICIT)))
+def test_explicit_mesh_axes(explicit_mesh, index, spec):
     with jax.set_mesh(explicit_mesh):
-        x = hax.shard(hax.NamedArray(jnp.arange(32.0).reshape(4, 8), ("a", "b")), {"a": "data"})
+        x = hax.shard(hax.NamedArray(jnp.arange(32.0).reshape(8, 4), ("a", "b")), {"a": "data"})
         ref = hax.new_ref(x)
-        ref[...] = ref[...] * 2
+        same(ref[index], x[index])
+        assert jax.typeof(ref[index].array).sharding.spec == spec
+        ref[index] = 100
+        same(ref.value(), x if index is EXPLICIT[3][0] else x.at[index].set(100))
         assert jax.typeof(ref.value().array).sharding.spec == P("data", None)
-        same(ref["b", slice(0, 4)], x["b", slice(0, 4)] * 2)
 
 
 # errors -------------------------------------------------------------------------------------------------------------
@@ -390,6 +414,8 @@ def write(index, value):
          " Name its axes with haliax.named(array, axes)."),
         (lambda r: hax.get(X), TypeError, "get: ref is a NamedArray; expected a NamedRef or a jax.Ref. Make one with"
          " haliax.new_ref(array)."),
+        (lambda r: hax.shard_map(lambda r: r.value(), mesh=make_mesh(), axis_mapping={})(r), TypeError,
+         "shard_map: r._ref is a Ref; expected an array. Call it inside jit: outside, JAX splits no mutable arrays."),
         (lambda r: jax.vmap(lambda r: r["a", 0])(r), ValueError, "NamedRef: a ref with a=2, b=3, c=4 holds (3, 4);"
          " expected one dimension for each axis. A transformation has changed it: let the function use the ref, rather"
          " than be given it."),

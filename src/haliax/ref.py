@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 import jax
 import jax.numpy as jnp
 import jax.ref
+from jax.sharding import AxisType
+from jax.tree_util import GetAttrKey, SequenceKey
 
 from haliax._src.array_base import NamedArrayBase, is_scalar, require_named, wrap
 from haliax._src.at import At
@@ -28,7 +30,7 @@ from haliax._src.index_items import Index, parse_index
 from haliax._src.indexing import getitem
 from haliax._src.named_array import NamedArray
 from haliax._src.rearrange import permute
-from haliax._src.ref_parts import Part, Spot, Window, as_index, narrowed, size_of, stays, unwindowed
+from haliax._src.ref_parts import Part, Spot, Window, as_index, as_item, narrowed, size_of, stays, unwindowed
 
 _OP = "NamedRef"
 
@@ -206,6 +208,8 @@ class NamedRef:
 
     def _whole(self) -> NamedArray:
         """The array in the view, before windows are taken of it."""
+        if self._is_split():
+            return getitem(self._everything(), self._items())
         place, ones = self._place()
         kept = {
             axis.name: len(part)
@@ -221,6 +225,9 @@ class NamedRef:
         windows = self._windows()
         if windows:
             new = At(self._whole())[windows].set(new)
+        if self._is_split():
+            self._ref[...] = At(self._everything())[self._items(writing=True)].set(new).array
+            return
         if 0 in new.array.shape:  # as above
             return
         raw = new.array
@@ -229,6 +236,22 @@ class NamedRef:
             raw = jnp.where(functools.reduce(jnp.logical_and, inside), raw, self._whole().array)
         place, ones = self._place()
         self._ref[place] = jnp.expand_dims(raw, ones) if ones else raw
+
+    # JAX can not choose a part of a ref that is split over explicit mesh axes
+
+    def _is_split(self) -> bool:
+        sharding = jax.typeof(self._ref).sharding
+        return AxisType.Explicit in sharding.mesh.axis_types and not self._is_whole()
+
+    def _everything(self) -> NamedArray:
+        return wrap(self._ref[...], tuple(axis.name for axis in self._axes))
+
+    def _items(self, *, writing: bool = False) -> dict[str, Any]:
+        """What the view has of the whole array, as an index of that; a place that was not inside is not written to."""
+        return {
+            axis.name: part.or_outside(axis.size) if writing and isinstance(part, Spot) else as_item(part)
+            for axis, part in zip(self._axes, self._prefix, strict=True)
+        }
 
     def _swap(self, index: Index, value: Any) -> NamedArray:
         """Write to the elements that an index chooses; what was there."""
@@ -348,12 +371,12 @@ def _fitting(place: NamedArray, value: Any) -> NamedArray:
 # --- As a pytree ---
 
 
-def _flatten(ref: NamedRef) -> tuple[tuple[Any, ...], Any]:
+def _flatten(ref: NamedRef) -> tuple[tuple[tuple[Any, Any], ...], Any]:
     """The ref and the traced places are children; the axes, and places that are known, are static."""
     leaves, treedef = jax.tree.flatten(ref._prefix)
-    traced = tuple(leaf for leaf in leaves if not isinstance(leaf, int | range))
+    traced = [(SequenceKey(i), leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, int | range)]
     static = tuple(leaf if isinstance(leaf, int | range) else None for leaf in leaves)
-    return (ref._ref, *traced), (ref._axes, treedef, static)
+    return ((GetAttrKey("_ref"), ref._ref), *traced), (ref._axes, treedef, static)
 
 
 def _unflatten(aux: Any, children: Any) -> NamedRef:
@@ -363,4 +386,4 @@ def _unflatten(aux: Any, children: Any) -> NamedRef:
     return NamedRef(ref, axes, treedef.unflatten([next(places) if leaf is None else leaf for leaf in static]))
 
 
-jax.tree_util.register_pytree_node(NamedRef, _flatten, _unflatten)
+jax.tree_util.register_pytree_with_keys(NamedRef, _flatten, _unflatten)

@@ -22,6 +22,10 @@ class Spot(NamedTuple):
     place: Any
     inside: Any
 
+    def or_outside(self, size: int) -> Any:
+        """The place, or one beyond an axis of this size if it was not inside."""
+        return jnp.where(self.inside, self.place, size)
+
 
 class Window(NamedTuple):
     """A window along a part of an axis whose start is traced."""
@@ -74,6 +78,14 @@ def size_of(part: Part) -> int:
     return len(part) if isinstance(part, range) else part.window.size  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def as_item(part: Part) -> Any:
+    """A part as an item of an index of arrays."""
+    part = unwindowed(part)
+    if isinstance(part, Spot):
+        return part.place
+    return slice(part.start, part.stop, part.step) if isinstance(part, range) else part
+
+
 def as_index(parts: Sequence[Part]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """The parts as an index of `jax.Ref`, and the dimensions of size 1 that it leaves of axes that are gone.
 
@@ -81,13 +93,9 @@ def as_index(parts: Sequence[Part]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     integer and a slice with steps in a program.
     """
     index, ones, kept = [], [], 0
-    for part in map(unwindowed, parts):
+    for part in parts:
         if isinstance(part, int):
             ones.append(kept)
-            part = range(part, part + 1)
-        if isinstance(part, Spot):
-            index.append(part.place)
-        else:
-            index.append(slice(part.start, part.stop, part.step))  # pyright: ignore[reportAttributeAccessIssue]
-            kept += 1
+        index.append(as_item(range(part, part + 1) if isinstance(part, int) else part))
+        kept += not isinstance(part, Spot)
     return tuple(index), tuple(ones)

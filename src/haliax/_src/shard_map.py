@@ -237,6 +237,9 @@ class _Call:
 
     def _in_spec(self, path: str, names: tuple[str, ...] | None, array: Any, given: Any) -> PartitionSpec:
         """The spec of one array, once it is known to divide."""
+        if isinstance(array, jax.Ref) and not is_in_trace():
+            remedy = "Call it inside jit: outside, JAX splits no mutable arrays."
+            raise wrong_type(_OP, path, array, "an array", remedy)
         spec = self._spec(path, names, array, given)
         names = names or tuple(map(str, range(array.ndim)))
         layout_for(_OP, path, names, array.shape, dict(zip(names, spec, strict=False)), self.mesh)
