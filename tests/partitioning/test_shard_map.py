@@ -319,7 +319,8 @@ def test_names_are_kept(mesh):
 
 
 def call(f=lambda x: x, x=X, mesh=True, axis_mapping=MAPPING, **options):
-    return hax.shard_map(f, mesh=make_mesh() if mesh else None, axis_mapping=axis_mapping, **options)(x)
+    mesh = make_mesh() if mesh is True else mesh or None
+    return hax.shard_map(f, mesh=mesh, axis_mapping=axis_mapping, **options)(x)
 
 
 @pytest.mark.parametrize(
@@ -393,6 +394,28 @@ def call(f=lambda x: x, x=X, mesh=True, axis_mapping=MAPPING, **options):
             TypeError,
             "shard_map: a leaf of in_specs is a str; expected a PartitionSpec, or None for the axis mapping.",
         ),
+        (
+            {"in_specs": P(P.UNCONSTRAINED)},
+            TypeError,
+            "shard_map: an entry of a PartitionSpec of in_specs is a UnconstrainedSingleton; expected mesh axes, or"
+            " None.",
+        ),
+        (
+            {"out_specs": P("dta")},
+            ValueError,
+            "shard_map: axis 'batch' is mapped to mesh axis 'dta'; the mesh has data=4, model=2. Did you mean 'data'?",
+        ),
+        (
+            {"in_specs": P("model"), "axis_names": "data"},
+            ValueError,
+            "shard_map: the PartitionSpec of x has mesh axis 'model'; this call splits over data.",
+        ),
+        (
+            {"axis_names": {"dta"}},
+            ValueError,
+            "shard_map: axis_names has 'dta'; the mesh has data=4, model=2.",
+        ),
+        ({"mesh": "data"}, TypeError, "shard_map: mesh is a str; expected a jax.sharding.Mesh or AbstractMesh."),
         ({"f": 3}, TypeError, "shard_map: f is an int; expected a callable."),
         ({"auto": ()}, TypeError, "shard_map: unknown option 'auto'; options: axis_names, check_vma."),
     ],

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import equinox as eqx
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import bad_value, problem, wrong_type
@@ -31,6 +31,7 @@ from haliax._src.resources import (
     ResourceMapping,
     as_seen_here,
     current_mapping,
+    format_mesh,
     freeze,
     is_in_force,
     manual_axes,
@@ -119,12 +120,14 @@ def shard_map(
     Source:
         `jax.shard_map`
     """
+    if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
+        raise wrong_type(_OP, "mesh", mesh, "a jax.sharding.Mesh or AbstractMesh")
     options = Options(
         in_specs=_checked_specs("in_specs", in_specs),
         out_specs=_checked_specs("out_specs", out_specs),
         mesh=mesh,
         axis_mapping=freeze(axis_mapping),
-        axis_names=frozenset(shmap_kwargs.pop("axis_names", ())),
+        axis_names=frozenset(mesh_axes(shmap_kwargs.pop("axis_names", ()))),
         check_vma=shmap_kwargs.pop("check_vma", check_rep),
     )
     if shmap_kwargs:
@@ -138,6 +141,9 @@ def _checked_specs(argument: str, specs: Any) -> Any:
     def check(spec: Any) -> Any:
         if spec is not None and not isinstance(spec, PartitionSpec):
             raise wrong_type(_OP, f"a leaf of {argument}", spec, "a PartitionSpec, or None for the axis mapping")
+        for entry in spec or ():
+            if entry is not None and not isinstance(entry, str | tuple):
+                raise wrong_type(_OP, f"an entry of a PartitionSpec of {argument}", entry, "mesh axes, or None")
         return _BY_MAPPING if spec is None else spec
 
     specs = jax.tree.map(check, specs, is_leaf=_is_spec)
@@ -168,6 +174,9 @@ class _Call:
         self.options = options
         self.mesh = as_seen_here(require_mesh(_OP, options.mesh))
         self.axis_names = options.axis_names or frozenset(self.mesh.axis_names) - manual_axes()
+        if not self.axis_names <= set(self.mesh.axis_names):
+            given = f"axis_names has {min(self.axis_names - set(self.mesh.axis_names))!r}"
+            raise bad_value(_OP, given, f"the mesh has {format_mesh(self.mesh)}")
         mapping = options.axis_mapping if options.axis_mapping is not None else current_mapping()
         self.mapping = None if mapping is None else {name: self._over(entry) for name, entry in mapping.items()}
 
@@ -241,7 +250,7 @@ class _Call:
             remedy = "Call it inside jit: outside, JAX splits no mutable arrays."
             raise wrong_type(_OP, path, array, "an array", remedy)
         spec = self._spec(path, names, array, given)
-        names = names or tuple(map(str, range(array.ndim)))
+        names = names or _numbers(array)
         layout_for(_OP, path, names, array.shape, dict(zip(names, spec, strict=False)), self.mesh)
         return spec
 
@@ -258,15 +267,23 @@ class _Call:
     def _spec(self, path: str, names: tuple[str, ...] | None, array: Any, given: Any) -> PartitionSpec:
         """The spec given for an array, else that of the mapping for a named one, else an unsplit one."""
         if isinstance(given, PartitionSpec):
-            if len(given) > array.ndim:
-                what = f"{path} has {array.ndim} dimensions, and its PartitionSpec {len(given)} entries"
-                raise bad_value(_OP, what, "expected no more than dimensions")
+            self._check_given(path, names or _numbers(array), given)
             return given
         if names is None:
             return PartitionSpec()
         if self.mapping is None:
             raise bad_value(_OP, f"{path} is a named array", "expected an axis mapping", _GIVE_A_MAPPING)
         return checked_spec(_OP, path, names, self.mapping, self.mesh)
+
+    def _check_given(self, path: str, names: tuple[str, ...], spec: PartitionSpec) -> None:
+        if len(spec) > len(names):
+            given = f"{path} has {len(names)} dimensions, and its PartitionSpec {len(spec)} entries"
+            raise bad_value(_OP, given, "expected no more than dimensions")
+        checked_spec(_OP, path, names, dict(zip(names, spec, strict=False)), self.mesh)
+        others = [axis for entry in spec for axis in mesh_axes(entry) if axis not in self.axis_names]
+        if others:
+            given = f"the PartitionSpec of {path} has mesh axis {others[0]!r}"
+            raise bad_value(_OP, given, f"this call splits over {', '.join(sorted(self.axis_names))}")
 
     def _within_reach(self, arrays: list[Any], specs: Sequence[PartitionSpec]) -> list[Any]:
         """The arrays where JAX takes them: on this mesh, and laid out as the specs say over explicit axes."""
@@ -277,6 +294,11 @@ class _Call:
             if (explicit or away) and not isinstance(array, jax.Ref):
                 layouts[i] = NamedSharding(self.mesh, spec)  # pyright: ignore[reportArgumentType]
         return place(arrays, layouts)
+
+
+def _numbers(array: Any) -> tuple[str, ...]:
+    """What to call the dimensions of an array without names in an error message."""
+    return tuple(map(str, range(array.ndim)))
 
 
 def _is_array(leaf: Any) -> bool:
