@@ -185,7 +185,7 @@ class Program:
                 result = self._prepared_call(arrays)
         else:
             result = self._prepared_call(arrays)
-        return self.unpack(result)
+        return result if type(result) is not Result else self.unpack(result)
 
     def _prepared_call(self, arrays: Sequence[Any]) -> Any:
         """Run the program on arrays that are first put where they belong."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, tree_flatten, tree_structure, treedef_tuple
+from jax.tree_util import default_registry, keystr, tree_structure, treedef_tuple
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import problem
@@ -29,11 +29,12 @@ _MOST_PARTITIONS = 1024
 
 
 _NO_KWARGS = tree_structure({})
+_flatten = default_registry.flatten  # `tree_flatten` is a Python function around it
 
 
 def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
     """The leaves and the structure of a call: of `(args, kwargs)`, or of `(args,)`, which is quicker."""
-    return tree_flatten((args, kwargs) if kwargs else (args,))
+    return _flatten((args, kwargs) if kwargs else (args,))
 
 
 def call_structure(fn: Any, call: Any) -> Any:
