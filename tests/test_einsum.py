@@ -1,5 +1,8 @@
 """Einstein summation against `jnp.einsum`: every form of equation, dtypes, compiled operations, layouts."""
 
+import functools
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -114,34 +117,19 @@ def test_a_name_in_the_equation_is_not_that_of_an_axis():
 
 
 def in_order(draw, operands: list[str], contracted: set[str], out: str) -> tuple[str, str]:
-    """An equation of the first form: `...` may stand for the axes in `rest`."""
-    rest = {n for n in SIZES if draw(st.booleans())}
-    if not all(set(n[i : i + len(rest & set(n))]) == rest & set(n) for n in operands for i in [first(n, rest)]):
-        rest = set()
-    # `...` on the right takes all of the rest, or nothing is left of it
-    rest = rest if rest <= contracted or not rest & contracted else set()
-    sides = [
-        " ".join(
-            ["i" + n for n in names[: first(names, rest)]]
-            + ["..."] * bool(rest)
-            + ["i" + n for n in names[first(names, rest) :] if n not in rest]
-        )
-        for names in operands
-    ]
-    if not rest or rest <= contracted:
-        return f"{', '.join(sides)} -> {' '.join('i' + n for n in out)}", out
-    seen = "".join(dict.fromkeys("".join(operands)))
-    at = draw(st.integers(0, len(named := [n for n in out if n not in rest])))
-    right = ["i" + n for n in named]
-    taken = "".join(n for n in seen if n in rest)
-    return f"{', '.join(sides)} -> {' '.join([*right[:at], '...', *right[at:]])}", "".join(
-        named[:at]
-    ) + taken + "".join(named[at:])
+    """An equation of the first form, and the axes of its result; `...` stands for the axes in `rest`."""
+    rest = [n for n in draw(st.sampled_from([sorted(contracted), sorted(out)])) if draw(st.booleans())]
 
+    def words(names) -> list[str]:
+        return [word for word, _ in itertools.groupby("..." if n in rest else f"i{n}" for n in names)]
 
-def first(names: str, rest: set[str]) -> int:
-    """Where `...` begins: at the first axis of the rest, else at the end."""
-    return next((i for i, n in enumerate(names) if n in rest), len(names))
+    if any(words(names).count("...") > 1 for names in operands):
+        rest = []
+    named = [n for n in out if n not in rest]
+    taken = [n for n in dict.fromkeys("".join(operands)) if n in rest and n in out]
+    at = draw(st.integers(0, len(named)))
+    out = "".join([*named[:at], *taken, *named[at:]])
+    return f"{', '.join(' '.join(words(names)) for names in operands)} -> {' '.join(words(out))}", out
 
 
 @st.composite
@@ -182,15 +170,16 @@ def run(equation, arrays, contracted, spec):
 @given(st.lists(contractions(), min_size=5, max_size=5))
 def test_any_equation_is_that_of_jax_numpy(cases):
     """Five equations at a time, which is one compilation; `jax.numpy` tells the types, and numpy the numbers."""
-    results = jax.jit(lambda operands: [run(c[0], x, *c[2:]) for c, x in zip(cases, operands, strict=True)])(
-        [case[1] for case in cases]
-    )
+
+    @jax.jit
+    def run_all(operands):
+        return [run(c[0], arrays, *c[2:]) for c, arrays in zip(cases, operands, strict=True)]
+
+    results = run_all([case[1] for case in cases])
     for (_, arrays, _, spec), result in zip(cases, results, strict=True):
         assert result.axis_names == tuple(spec.split("->")[1])
-        assert (
-            result.array.dtype
-            == jax.eval_shape(lambda *x, spec=spec: jnp.einsum(spec, *x), *(a.array for a in arrays)).dtype
-        )
+        plain = jax.eval_shape(functools.partial(jnp.einsum, spec), *(a.array for a in arrays))
+        assert result.array.dtype == plain.dtype
         expected = np.einsum(spec, *(np.asarray(a.array, complex) for a in arrays))
         if result.array.dtype == bool:
             expected = expected != 0

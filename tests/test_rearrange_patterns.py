@@ -1,5 +1,7 @@
 """`rearrange` by a pattern: against einops and plain JAX, with what it compiles to and where it is laid out."""
 
+import math
+
 import einops
 import jax
 import jax.numpy as jnp
@@ -112,55 +114,57 @@ def test_no_axes(pattern):
     assert x.rearrange(pattern) is x
 
 
+def grouped(labels: list[str], name: str = "") -> str:
+    """Several labels in parentheses, behind a name."""
+    return f"({name}{' '.join(labels)})" if len(labels) > 1 else labels[0]
+
+
 @st.composite
 def patterns(draw):
     """An array, a pattern for it, keywords, and the pattern for einops."""
     sizes = draw(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size=4))
-    dims = [[f"f{d}{i}" for i in range(len(factors))] for d, factors in enumerate(sizes)]
-    size = {f: s for fs, ss in zip(dims, sizes, strict=True) for f, s in zip(fs, ss, strict=True)}
-    begin = draw(st.integers(0, len(dims)))
-    end = (
-        begin
-        if any(len(dim) > 1 for dim in dims[begin : begin + 2])
-        else draw(st.integers(begin, min(begin + 2, len(dims))))
-    )
-    has_rest = draw(st.booleans())
-    named = dims[:begin] + dims[end:] if has_rest else dims
-    left = [f"({' '.join(dim)})" if len(dim) > 1 else dim[0] for dim in named]
-    factors = draw(st.permutations([f for dim in named for f in dim]))
-    groups, plain_groups = [], []
-    while factors:
+    labels = [[f"p{d}{i}" for i in range(len(s))] if len(s) > 1 else [f"axis{d}"] for d, s in enumerate(sizes)]
+    begin, end = sorted(draw(st.tuples(*2 * [st.integers(0, len(sizes))])))
+    rest = ["..."] if begin < end or draw(st.booleans()) else []
+    named = [*range(begin), *range(end, len(sizes))]
+
+    left = [grouped(labels[d]) for d in named]
+    plain = " ".join([*left[:begin], *rest, *left[begin:]])
+    pattern = plain
+    if draw(st.booleans()):  # by name, in any order, with `...` or without
+        entries = [grouped(labels[d], f"axis{d}: ") for d in named] + rest * draw(st.integers(0, 1))
+        pattern = f"{{{' '.join(draw(st.permutations(entries)))}}}"
+
+    parts, groups = draw(st.permutations([label for d in named for label in labels[d]])), []
+    while parts:
         n = draw(st.integers(1, 3))
-        group, factors = factors[:n], factors[n:]
-        plain = f"({' '.join(group)})" if len(group) > 1 else group[0]
-        groups.append(plain.replace("(", f"(g{len(groups)}: "))
-        plain_groups.append(plain)
-    if has_rest:
-        left.insert(begin, "...")
-        at = draw(st.integers(0, len(groups)))
-        groups.insert(at, "...")
-        plain_groups.insert(at, "...")
-    keywords = {f: size[f] for dim in named if len(dim) > 1 for f in dim[draw(st.integers(0, 1)) :]}
-    shape = [int(np.prod(factors)) for factors in sizes]
-    array = values(
-        np.random.default_rng(draw(st.integers(0, 9))), tuple(shape), draw(st.sampled_from(DTYPES)), tame=True
-    )
-    x = hax.NamedArray(jnp.asarray(array), tuple(f"axis{d}" for d in range(len(dims))))
-    return x, f"{' '.join(left)} -> {' '.join(groups)}", keywords, f"{' '.join(left)} -> {' '.join(plain_groups)}"
+        groups.append(parts[:n])
+        parts = parts[n:]
+    at = draw(st.integers(0, len(groups)))
+    plain += " -> " + " ".join([*map(grouped, groups[:at]), *rest, *map(grouped, groups[at:])])
+    merged = [grouped(group, f"new{i}: ") for i, group in enumerate(groups)]
+    pattern += " -> " + " ".join([*merged[:at], *rest, *merged[at:]])
+
+    given = [(label, size) for d in named for label, size in list(zip(labels[d], sizes[d], strict=True))[1:]]
+    array = values(np.random.default_rng(0), tuple(map(math.prod, sizes)), draw(st.sampled_from(DTYPES)), tame=True)
+    names = tuple(f"axis{d}" for d in range(len(sizes)))
+    return hax.NamedArray(jnp.asarray(array), names), pattern, dict(given), plain
 
 
 @settings(max_examples=60)
 @given(st.lists(patterns(), min_size=5, max_size=5))
 def test_agrees_with_einops(cases):
     """Five patterns at a time, which is one compilation."""
-    results = jax.jit(lambda arrays: [x.rearrange(c[1], **c[2]) for x, c in zip(arrays, cases, strict=True)])(
-        [x for x, *_ in cases]
-    )
+
+    @jax.jit
+    def run_all(arrays):
+        return [x.rearrange(c[1], **c[2]) for x, c in zip(arrays, cases, strict=True)]
+
+    results = run_all([case[0] for case in cases])
     for result, (x, pattern, keywords, plain) in zip(results, cases, strict=True):
         assert_same(result.array, einops.rearrange(np.asarray(x.array), plain, **keywords))
         right = pattern.split("->")[1].replace("...", "").split()
-        groups = [entry.strip("(:") for entry in right if entry.startswith("(")]
-        assert [name for name in result.axis_names if name[0] == "g"] == groups
+        assert [n for n in result.axis_names if n[:3] == "new"] == [n[1:-1] for n in right if n[:4] == "(new"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
@@ -235,7 +239,14 @@ def test_any_kind_of_array():
 
 
 def test_the_functions_behind_it():
-    np.testing.assert_array_equal(einops_rearrange(X, "a ... -> ... a").array, axis_spec_rearrange(X, (..., "H")).array)
+    by_pattern, by_axes = einops_rearrange(X, expression="a ... -> ... a", a=4), axis_spec_rearrange(X, (..., "H"))
+    assert by_pattern.axes == by_axes.axes
+    np.testing.assert_array_equal(by_pattern.array, by_axes.array)
+
+
+def test_names_may_be_those_of_parameters():
+    result = X.rearrange("(self array) axes expression d -> array self ...", array=2)
+    assert result.axis_names == ("array", "self", "W", "D", "C")
 
 
 # what an array of axes (batch@data, embed@model) becomes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -43,14 +43,14 @@ def rearrange(array: A, axes: PartialAxisSpec | str, /, **bindings: AxisSelector
 
     Raises:
         ValueError: If an axis is missing, repeated, has another size, or has no place in the order; if a pattern can
-            not be read, or does not say the size of more than one part of an axis.
+            not be read, or leaves the sizes of two parts of an axis open.
         TypeError: If `axes` is neither a pattern nor a sequence of axes, names and `...`.
 
     Source:
         `jax.numpy.transpose`, `jax.numpy.reshape`; patterns are those of einops, https://einops.rocks
     """
     if isinstance(axes, str):
-        return einops_rearrange(array, axes, **bindings)
+        return _by_pattern(array, axes, bindings)
     if bindings:
         raise wrong_type("rearrange", f"the order beside keyword {next(iter(bindings))!r}", axes, "a pattern")
     return axis_spec_rearrange(array, axes)
@@ -64,8 +64,12 @@ def axis_spec_rearrange(array: A, axis_spec: PartialAxisSpec) -> A:
     return permute(array, _permutation(array.axis_names, array._sizes(), tuple(axis_spec)))
 
 
-def einops_rearrange(array: A, expression: str, /, **bindings: AxisSelector | int) -> A:
+def einops_rearrange(array: A, expression: str, **bindings: AxisSelector | int) -> A:
     """`rearrange` by a pattern."""
+    return _by_pattern(array, expression, bindings)
+
+
+def _by_pattern(array: A, expression: str, bindings: Mapping[str, AxisSelector | int]) -> A:
     require_named("rearrange", array)
     if not isinstance(expression, str):
         raise wrong_type("rearrange", "the pattern", expression, "a string")
@@ -90,16 +94,13 @@ def _reshaped(plan: Plan, raw: Any) -> Any:
 
 
 def _run(plan: Plan, raw: jax.Array) -> jax.Array:
-    """Apply a plan by at most two reshapes."""
-    if plan.permutation is not None:
-        if plan.splits is not None:
-            raw = jax.lax.reshape(raw, tuple(itertools.chain(*plan.splits)))
+    """Apply a plan by at most two reshapes, by one if the parts stay in order."""
+    in_order = plan.permutation is None
+    if plan.splits is not None and not (in_order and plan.merges is not None):
+        raw = jax.lax.reshape(raw, tuple(itertools.chain(*plan.splits)))
+    if not in_order:
         raw = jax.lax.transpose(raw, plan.permutation)
-    if plan.merges is not None:
-        return jax.lax.reshape(raw, tuple(map(math.prod, plan.merges)))
-    if plan.permutation is None and plan.splits is not None:
-        return jax.lax.reshape(raw, tuple(itertools.chain(*plan.splits)))
-    return raw
+    return raw if plan.merges is None else jax.lax.reshape(raw, tuple(map(math.prod, plan.merges)))
 
 
 # Compiled, so that it costs one dispatch outside a trace; inlined, so that inside one it leaves no call behind.
