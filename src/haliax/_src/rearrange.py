@@ -95,10 +95,9 @@ def _reshaped(plan: Plan, raw: Any) -> Any:
 
 def _run(plan: Plan, raw: jax.Array) -> jax.Array:
     """Apply a plan by at most two reshapes, by one if the parts stay in order."""
-    in_order = plan.permutation is None
-    if plan.splits is not None and not (in_order and plan.merges is not None):
+    if plan.splits is not None and (plan.permutation is not None or plan.merges is None):
         raw = jax.lax.reshape(raw, tuple(itertools.chain(*plan.splits)))
-    if not in_order:
+    if plan.permutation is not None:
         raw = jax.lax.transpose(raw, plan.permutation)
     return raw if plan.merges is None else jax.lax.reshape(raw, tuple(map(math.prod, plan.merges)))
 
