@@ -86,6 +86,7 @@ def mesh_calls(n: int, devices: int) -> dict[str, Call]:
     if TAKES_MESH:
         calls["named_jit, mesh="] = (hax.named_jit(add_one, mesh=mesh), (weights,))
         calls["named_jit, mapped, mesh="] = (hax.named_jit(add_one, MAPPING, mesh=mesh), (weights,))
+    calls["named_jit, inputs mapped"] = (hax.named_jit(add_one, MAPPING, in_axis_resources=MAPPING), (weights,))
     return calls
 
 

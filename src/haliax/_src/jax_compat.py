@@ -24,6 +24,14 @@ kind_of_sharding = operator.attrgetter("_sharding.__class__")
 _sharding_of, _is_committed = operator.attrgetter("_sharding"), operator.attrgetter("_committed")
 
 
+def shardings_if_committed(arrays: Sequence[Any]) -> list[Sharding] | None:
+    """The shardings of arrays that are all plain and committed, else None."""
+    try:
+        return list(map(_sharding_of, arrays)) if all(map(_is_committed, arrays)) else None
+    except AttributeError:
+        return None
+
+
 def committed_shardings(arrays: Sequence[ArrayImpl]) -> set[Sharding]:
     """The shardings of those arrays that are committed."""
     return set(itertools.compress(map(_sharding_of, arrays), map(_is_committed, arrays)))

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 from jax.core import Tracer
-from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, Sharding
 from jax.tree_util import keystr, register_pytree_node
 
 from haliax._src import jax_compat
@@ -38,7 +38,7 @@ from haliax._src.mesh_mismatch import (
 from haliax._src.resources import FrozenMapping, MeshLike, axis_mapping
 from haliax._src.retraces import History
 from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types, layout_on, lives_elsewhere
-from haliax._src.signature import TRACED, merge_leaves, static_key
+from haliax._src.signature import TRACED, merge_leaves, picker, static_key
 from haliax._src.transfers import check_transfer
 
 # a program forgets nothing it has warned about, so it stops warning at some point
@@ -165,6 +165,8 @@ class Program:
         named = [i for i, (_, names) in enumerate(plan.paths) if names is not None]
         self._mapped = [] if plan.input_mapping is None or plan.mesh is None else named
         self._layouts: dict[int, tuple[Any, NamedSharding]] = {}
+        self._mapped_of = picker(self._mapped)
+        self._settled: list[Sharding] = []
         self._examined = False
         self._direct = False
         self._mismatch_seen = self._shapes_count = False
@@ -202,7 +204,8 @@ class Program:
             result = self.jitted(*prepared)
         if first:
             self.history.laid_out(self.plan, [describe_placement(array, self.plan.mesh) for array in prepared])
-        self._free_moved(arrays, prepared)
+        if prepared is not arrays:
+            self._free_moved(arrays, prepared)
         return result
 
     def unpack(self, result: Any) -> Any:
@@ -265,7 +268,7 @@ class Program:
 
         All is checked before anything moves, and what moves goes in one transfer.
         """
-        layouts = self._input_layouts(arrays)
+        layouts = self._input_layouts(arrays) if self._mapped else {}
         if self._mismatch_seen:
             layouts |= self._relocations(arrays)
         return place(arrays, layouts, self.plan.donated) if layouts else arrays
@@ -274,6 +277,17 @@ class Program:
 
     def _input_layouts(self, arrays: Sequence[Any]) -> dict[int, NamedSharding]:
         """The layouts of the input mapping, for the named arrays that do not have them already."""
+        shardings = jax_compat.shardings_if_committed(self._mapped_of(arrays))
+        # the usual case, in which nothing has changed since they were found in place
+        if shardings is not None and shardings == self._settled:
+            return {}
+        pending = self._pending_layouts(arrays)
+        if shardings is not None and not pending:
+            self._settled = shardings
+        return pending
+
+    def _pending_layouts(self, arrays: Sequence[Any]) -> dict[int, NamedSharding]:
+        """The same, after a look at each array."""
         pending = {}
         for i in self._mapped:
             array = arrays[i]

@@ -58,8 +58,8 @@ class Partition:
     def __init__(self, leaves: Sequence[Any], traced: tuple[type, ...] = TRACED):
         static = [not isinstance(leaf, traced) for leaf in leaves]
         self.kinds = tuple((i, type(leaf)) for i, leaf in enumerate(leaves) if static[i])
-        self._arrays_of = _picker([i for i in range(len(leaves)) if not static[i]])
-        statics = _picker([i for i, _ in self.kinds])
+        self._arrays_of = picker([i for i in range(len(leaves)) if not static[i]])
+        statics = picker([i for i, _ in self.kinds])
         # for most types equality is enough
         exact = any(issubclass(kind, float | complex) for _, kind in self.kinds)
         self._keys_of = (lambda leaves: tuple(map(static_key, statics(leaves)))) if exact else statics
@@ -93,7 +93,7 @@ class Partitions:
         return partition
 
 
-def _picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """A function that picks the items at these positions."""
     match positions:
         case []:
