@@ -137,7 +137,3 @@ def test_results_have_the_types_that_type_checkers_see(usage, monkeypatch):
 
     monkeypatch.setattr(accepted, "assert_type", check)
     usage()
-
-
-def test_the_package_is_typed():
-    assert (Path(hax.__file__).parent / "py.typed").is_file()

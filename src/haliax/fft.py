@@ -16,6 +16,7 @@ from haliax._src.axis import Axis, AxisSelection, axis_name
 from haliax._src.describe import documented
 from haliax._src.errors import bad_value, wrong_dtype, wrong_type
 from haliax._src.families import axiswise, check_unnamed, is_raw, map_tree
+from haliax._src.named_array import NamedArray
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ def ifftshift(x: T, axes: AxisSelection | None = None) -> T:
     return _shift(jnp.fft.ifftshift, x, axes)
 
 
-def fftfreq(axis: Axis, d: Any = 1.0) -> Any:
+def fftfreq(axis: Axis, d: Any = 1.0) -> NamedArray:
     """The frequency of each point of `fft`.
 
     Args:
@@ -98,7 +99,7 @@ def fftfreq(axis: Axis, d: Any = 1.0) -> Any:
     return wrap(jnp.fft.fftfreq(size, d=raw_array_or_scalar(d)), (axis.name,))
 
 
-def rfftfreq(axis: Axis, d: Any = 1.0) -> Any:
+def rfftfreq(axis: Axis, d: Any = 1.0) -> NamedArray:
     """The frequency of each point of `rfft`.
 
     Args:

@@ -7,15 +7,18 @@ first named argument; that of unnamed arrays is called "degree". No coefficients
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
+import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jax.typing import ArrayLike
 
-from haliax._src.array_base import NamedArrayBase, is_scalar, raw_array_or_scalar, require_named, wrap
+from haliax._src.array_base import A, NamedArrayBase, is_scalar, raw_array_or_scalar, require_named, wrap
 from haliax._src.axis import Axis, AxisSelector, axis_name
 from haliax._src.errors import bad_value, duplicate_axes, format_shape, problem, size_mismatch, wrong_type
 from haliax._src.families import is_raw
+from haliax._src.named_array import NamedArray
 from haliax._src.rearrange import permute
 
 _DEGREE = "degree"
@@ -25,7 +28,7 @@ _COEFFICIENTS = "expected one axis, that of the coefficients"
 # --- Arithmetic ---
 
 
-def polyadd(p1: Any, p2: Any) -> Any:
+def polyadd(p1: Any, p2: Any) -> NamedArray:
     """The sum of two polynomials.
 
     Args:
@@ -41,7 +44,7 @@ def polyadd(p1: Any, p2: Any) -> Any:
     return _arithmetic(jnp.polyadd, p1, p2)
 
 
-def polysub(p1: Any, p2: Any) -> Any:
+def polysub(p1: Any, p2: Any) -> NamedArray:
     """The difference of two polynomials.
 
     Args:
@@ -57,7 +60,7 @@ def polysub(p1: Any, p2: Any) -> Any:
     return _arithmetic(jnp.polysub, p1, p2)
 
 
-def polymul(p1: Any, p2: Any) -> Any:
+def polymul(p1: Any, p2: Any) -> NamedArray:
     """The product of two polynomials.
 
     Args:
@@ -73,7 +76,7 @@ def polymul(p1: Any, p2: Any) -> Any:
     return _arithmetic(jnp.polymul, p1, p2)
 
 
-def polydiv(p1: Any, p2: Any) -> tuple[Any, Any]:
+def polydiv(p1: Any, p2: Any) -> tuple[NamedArray, NamedArray]:
     """The quotient of two polynomials, and the remainder.
 
     Args:
@@ -92,7 +95,7 @@ def polydiv(p1: Any, p2: Any) -> tuple[Any, Any]:
     return wrap(quotient, (name,)), wrap(remainder, (name,))
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: Any, m: int = 1) -> NamedArray:
     """The derivative of a polynomial.
 
     Args:
@@ -108,7 +111,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return wrap(jnp.polyder(_coefficients("polyder", "p", p), m), (_name_of(p),))
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: Any, m: int = 1, k: Any = None) -> NamedArray:
     """The integral of a polynomial.
 
     Args:
@@ -129,6 +132,10 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 # --- Values and roots ---
 
 
+@overload
+def polyval(p: Any, x: A) -> A: ...
+@overload
+def polyval(p: Any, x: ArrayLike) -> jax.Array: ...
 def polyval(p: Any, x: Any) -> Any:
     """The values of a polynomial.
 
@@ -148,7 +155,7 @@ def polyval(p: Any, x: Any) -> Any:
     return jnp.polyval(coefficients, x)
 
 
-def roots(p: Any) -> Any:
+def roots(p: Any) -> NamedArray:
     """The roots of a polynomial.
 
     Args:
@@ -165,7 +172,7 @@ def roots(p: Any) -> Any:
     return wrap(jnp.roots(coefficients, strip_zeros=not isinstance(coefficients, Tracer)), (_name_of(p),))
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: Any) -> NamedArray:
     """The polynomial that has given roots, or the characteristic polynomial of a matrix.
 
     Args:
@@ -190,7 +197,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return wrap(jnp.reshape(jnp.poly(raw), (raw.shape[0] + 1,)), (_name_of(seq_of_zeros),))
 
 
-def trim_zeros(f: Any, trim: str = "fb") -> Any:
+def trim_zeros(f: Any, trim: str = "fb") -> NamedArray:
     """The coefficients without zeros at the ends.
 
     Args:
@@ -218,7 +225,7 @@ def trim_zeros(f: Any, trim: str = "fb") -> Any:
 # --- Fitting ---
 
 
-def vander(x: Any, degree: AxisSelector) -> Any:
+def vander(x: A, degree: AxisSelector) -> A:
     """The powers of each element, from the highest down: the Vandermonde matrix.
 
     Args:

@@ -110,7 +110,12 @@ def along_axes() -> None:
     assert_type(hax.dot(x, x, axis="embed"), NamedArray)
     assert_type(hax.dot("embed", x, x), NamedArray)
     assert_type(x.dot(x, axis=Embed, out_axes=(..., "batch")), NamedArray)
+    assert_type(hax.einsum("batch embed, batch embed -> batch", x, x), NamedArray)
     assert_type(hnn.softmax(x, "embed"), NamedArray)
+    assert_type(hax.fft(x, "embed"), NamedArray)
+    assert_type(hax.fftfreq(Embed), NamedArray)
+    assert_type(hax.polyval(i, x), NamedArray)
+    assert_type(hax.polyval(i, raw), Array)
 
 
 def choosing() -> None:
@@ -122,11 +127,15 @@ def choosing() -> None:
     assert_type(x.at["batch", 0].set(1.0), NamedArray)
     assert_type(x.at[{"batch": i}].add(x, mode="drop"), NamedArray)
     assert_type(x.updated_slice({"batch": 0}, x), NamedArray)
+    ref = hax.new_ref(x)
+    assert_type(ref["batch", 0], NamedArray)
+    assert_type(ref.slice({"batch": hax.ds(0, 1)}).value(), NamedArray)
 
 
 def reshaping() -> None:
     assert_type(x.rename({"batch": "time"}), NamedArray)
     assert_type(x.rearrange((..., "batch")), NamedArray)
+    assert_type(x.rearrange("batch embed -> (all: batch embed)"), NamedArray)
     assert_type(x.flatten_axes(("batch", "embed"), "all"), NamedArray)
     assert_type(x.unflatten_axis("batch", (Head, Axis("rest", 2))), NamedArray)
     assert_type(x.split("batch", [Axis("batch", 1)] * 2), Sequence[NamedArray])
