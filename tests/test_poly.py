@@ -35,7 +35,7 @@ def close(actual: hax.NamedArray, expected, names) -> None:
     np.testing.assert_allclose(actual.array, expected, rtol=1e-3, atol=1e-3)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.sampled_from(["polyadd", "polysub", "polymul"]), coefficients, coefficients)
 def test_arithmetic_against_numpy(name, a, b):
     actual = getattr(hax, name)(named(a), named(b, "q"))
@@ -44,7 +44,7 @@ def test_arithmetic_against_numpy(name, a, b):
     assert np.array_equal(np.trim_zeros(np.asarray(actual.array), "f"), np.trim_zeros(expected, "f"))
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(coefficients, coefficients.filter(lambda b: b and b[0]))
 def test_a_quotient_and_its_remainder_give_the_dividend(a, b):
     quotient, remainder = hax.polydiv(named(a), named(b, "q"))
@@ -54,7 +54,7 @@ def test_a_quotient_and_its_remainder_give_the_dividend(a, b):
     np.testing.assert_allclose(again.array[-len(expected) :], expected, atol=1e-3)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(coefficients, st.integers(0, 3))
 def test_derivatives_and_integrals_against_numpy(a, m):
     p, expected = named(a), np.asarray(a or [0.0])
