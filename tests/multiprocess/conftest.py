@@ -1,7 +1,7 @@
 """Run checks in several processes, each with a few CPU devices, which together are one JAX.
 
-A process group takes seconds to start, so it runs all checks of a test module, `check_*`, one after the other in
-lockstep. Each is then a test of its own, which asks how that check went in every process.
+A process group takes seconds to start, so it runs all checks of this directory that were selected, `check_*`, one after
+the other in lockstep. Each is then a test of its own, which asks how that check went in every process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 WORKER = Path(__file__).with_name("worker.py")
-HARD_LIMIT = 240  # seconds, some twenty times what a group takes: then it hangs
+HARD_LIMIT = 300  # seconds, some fifteen times what a group takes: then it hangs
 FOLDER = "HALIAX_TEST_FOLDER"
 
 
@@ -50,12 +49,11 @@ class Process:
         return f"{ended} before {check} was finished:\n{self.log[-2000:]}"
 
 
-def launch(module: str, checks: Sequence[str], processes: int, devices: int, folder: Path) -> list[Process]:
-    """Run checks of a module of this directory in a group of processes, and wait until all have ended.
+def launch(checks: Sequence[str], processes: int, devices: int, folder: Path) -> list[Process]:
+    """Run checks of this directory in a group of processes, and wait until all have ended.
 
     Args:
-        module: The name of the module.
-        checks: The names of functions without parameters.
+        checks: Functions without parameters, each as `module:function`.
         processes: How many processes.
         devices: How many devices each has.
         folder: Where the processes may write.
@@ -74,7 +72,7 @@ def launch(module: str, checks: Sequence[str], processes: int, devices: int, fol
         started = []
         for i in range(processes):
             log = stack.enter_context(open(folder / f"log.{i}", "w+"))
-            command = [sys.executable, WORKER, module, str(i), str(processes), coordinator, folder / f"outcomes.{i}"]
+            command = [sys.executable, WORKER, str(i), str(processes), coordinator, folder / f"outcomes.{i}"]
             process = subprocess.Popen([*command, *checks], env=environment, stdout=log, stderr=log)
             stack.callback(process.wait)
             stack.callback(process.kill)
@@ -85,13 +83,13 @@ def launch(module: str, checks: Sequence[str], processes: int, devices: int, fol
     ]
 
 
-def launch_all(module: str, checks: Sequence[str], processes: int, devices: int, folder: Path) -> list[Process]:
+def launch_all(checks: Sequence[str], processes: int, devices: int, folder: Path) -> list[Process]:
     """`launch`, and again for what comes after a check that failed, until all checks have been tried."""
-    group = launch(module, checks, processes, devices, folder)
+    group = launch(checks, processes, devices, folder)
     tried = 1 + min(process.successes for process in group)
     if tried >= len(checks) or any(process.returncode is None for process in group):
         return group
-    rest = launch_all(module, checks[tried:], processes, devices, folder)
+    rest = launch_all(checks[tried:], processes, devices, folder)
     return [
         dataclasses.replace(before, outcomes=before.outcomes | after.outcomes)
         for before, after in zip(group, rest, strict=True)
@@ -131,41 +129,48 @@ def shared_folder(tmp_path_factory) -> Path:
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
-@pytest.fixture(scope="module")
-def group_of(request, shared_folder) -> Callable[..., list[Process]]:
-    """A function that runs checks of the test module in a group of processes: once, whoever asks first."""
+@pytest.fixture(scope="session")
+def group_of(shared_folder) -> Callable[..., list[Process]]:
+    """A function that runs checks in a group of processes: once, whoever asks first."""
 
     def run(processes: int, devices: int, *checks: str) -> list[Process]:
-        module = request.module.__name__.rpartition(".")[2]
-        folder = shared_folder / "-".join([module, str(processes), str(devices), *checks[:1]])
+        folder = shared_folder / "-".join([str(processes), str(devices), checks[0].replace(":", "-")])
         with _locked(folder.with_suffix(".lock")):
             result = folder / "processes.json"
             if not result.exists():
                 folder.mkdir()
-                group = launch_all(module, checks, processes, devices, folder)
+                group = launch_all(checks, processes, devices, folder)
                 result.write_text(json.dumps([dataclasses.asdict(process) for process in group]))
         return [Process(**fields) for fields in json.loads(result.read_text())]
 
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def in_lockstep(request, group_of) -> Callable[[int, int, str], list[Any]]:
     """A function that gives what a check of the test module returned in each process of a group, or fails."""
 
     def values(processes: int, devices: int, check: str) -> list[Any]:
-        group = group_of(processes, devices, *checks_of(request.module))
-        failures = [f"process {i}: {text}" for i, process in enumerate(group) if (text := process.failure(check))]
+        selected = {qualified(item): None for item in request.session.items if "check" in parameters(item)}
+        group = group_of(processes, devices, *selected)
+        name = qualified(request.node)
+        failures = [f"process {i}: {text}" for i, process in enumerate(group) if (text := process.failure(name))]
         if failures:
             pytest.fail("\n".join(failures), pytrace=False)
-        return [process.outcomes[check]["value"] for process in group]
+        return [process.outcomes[name]["value"] for process in group]
 
     return values
 
 
-def checks_of(module: ModuleType) -> list[str]:
-    """The names of the checks of a module, in the order of their definition."""
-    return [name for name in vars(module) if name.startswith("check_")]
+def parameters(item: pytest.Item) -> dict[str, Any]:
+    """The parameters of a test."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params if callspec else {}
+
+
+def qualified(item: pytest.Item) -> str:
+    """The check that a test asks about, as `module:function`."""
+    return f"{item.path.stem}:{parameters(item)['check']}"
 
 
 @contextlib.contextmanager
@@ -178,4 +183,4 @@ def _locked(path: Path) -> Iterator[None]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test with a parameter `check` runs for each check of its module."""
     if "check" in metafunc.fixturenames:
-        metafunc.parametrize("check", checks_of(metafunc.module))
+        metafunc.parametrize("check", [name for name in vars(metafunc.module) if name.startswith("check_")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -13,21 +14,31 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import haliax as hax
 
+SCENES = {
+    "in_the_midst_of_steps": (4, 1, 2),
+    "while_the_others_are_busy_elsewhere": (2, 2, 1),
+    "the_coordinator_in_the_midst_of_steps": (2, 2, 0),
+}
+"""How many processes, with how many devices each, and the number of the one that dies."""
 
-@pytest.mark.parametrize(
-    ("processes", "devices", "scene", "victim"),
-    [
-        (4, 1, "in_the_midst_of_steps", 2),
-        (2, 2, "while_the_others_are_busy_elsewhere", 1),
-        (2, 2, "the_coordinator_in_the_midst_of_steps", 0),
-    ],
-)
-def test_the_others_fail(group_of, processes, devices, scene, victim):
-    group = group_of(processes, devices, scene)
-    assert group[victim].returncode == DIED
-    for process in group[:victim] + group[victim + 1 :]:
-        assert process.failure(scene) is not None
-        assert process.returncode not in (None, 0, SURVIVED), process.log
+
+@pytest.fixture(scope="module")
+def groups(group_of):
+    """The processes of each scene, all at once: they mostly wait."""
+    with ThreadPoolExecutor() as pool:
+        started = {scene: pool.submit(group_of, *SCENES[scene][:2], f"test_death:{scene}") for scene in SCENES}
+    return {scene: future.result() for scene, future in started.items()}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_others_fail(groups, scene):
+    victim = SCENES[scene][2]
+    for number, process in enumerate(groups[scene]):
+        if number == victim:
+            assert process.returncode == DIED
+        else:
+            assert process.failure(f"test_death:{scene}") is not None
+            assert process.returncode not in (None, 0, SURVIVED), process.log
 
 
 DIED, SURVIVED = 3, 4

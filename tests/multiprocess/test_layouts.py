@@ -25,9 +25,10 @@ def test_in_lockstep(in_lockstep, processes, devices, check):
 
 @pytest.mark.parametrize(("processes", "devices", "spec"), [(2, 1, []), (2, 2, ["data", None])])
 def test_one_device_in_each_process_is_not_forced(group_of, processes, devices, spec):
-    group = group_of(processes, devices, "input_layout_in_auto_mode")
-    assert [process.failure("input_layout_in_auto_mode") for process in group] == [None] * processes
-    assert [process.outcomes["input_layout_in_auto_mode"]["value"] for process in group] == [spec] * processes
+    check = "test_layouts:input_layout_in_auto_mode"
+    group = group_of(processes, devices, check)
+    assert [process.failure(check) for process in group] == [None] * processes
+    assert [process.outcomes[check]["value"] for process in group] == [spec] * processes
 
 
 def on(mesh, *spec) -> hax.NamedArray:
