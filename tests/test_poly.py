@@ -235,6 +235,13 @@ def test_names_of_a_fit(x, y, names):
             "polyfit: no axis 'x'; the array has k=2, z=6.",
         ),
         (lambda: hax.polyfit(PLACES, [1.0], 2), TypeError, "polyfit: y is a list; expected an array."),
+        (lambda: hax.polyder(P1, -1), ValueError, "polyder: m is -1; expected at least 0."),
+        (lambda: hax.polyfit(PLACES, VALUES, 1.5), TypeError, "polyfit: deg is a float; expected an int."),
+        (
+            lambda: hax.polyint(P1, 2, [1.0, 2.0, 3.0]),
+            ValueError,
+            "polyint: k has shape (3,); expected one constant, or one for each of 2 times.",
+        ),
     ],
 )
 def test_errors(call, kind, message):

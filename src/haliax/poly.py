@@ -6,6 +6,7 @@ first named argument; that of unnamed arrays is called "degree". No coefficients
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -108,7 +109,7 @@ def polyder(p: Any, m: int = 1) -> NamedArray:
     Source:
         `jax.numpy.polyder`
     """
-    return wrap(jnp.polyder(_coefficients("polyder", "p", p), m), (_name_of(p),))
+    return wrap(jnp.polyder(_coefficients("polyder", "p", p), _count("polyder", "m", m)), (_name_of(p),))
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> NamedArray:
@@ -125,8 +126,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> NamedArray:
     Source:
         `jax.numpy.polyint`
     """
+    times = _count("polyint", "m", m)
     constants = None if k is None else jnp.asarray(raw_array_or_scalar(k))
-    return wrap(jnp.polyint(_coefficients("polyint", "p", p), m, constants), (_name_of(p),))
+    if constants is not None and constants.shape not in ((), (1,), (times,)):
+        given = f"k has shape {constants.shape}"
+        raise bad_value("polyint", given, f"expected one constant, or one for each of {times} times")
+    return wrap(jnp.polyint(_coefficients("polyint", "p", p), times, constants), (_name_of(p),))
 
 
 # --- Values and roots ---
@@ -283,7 +288,7 @@ def polyfit(
     weights = None if w is None else _one_axis("polyfit", "w", w)
     if weights is not None:
         _check_size("w", name, weights, count)
-    fitted = jnp.polyfit(places, values, deg, rcond, full, weights, cov)  # pyright: ignore[reportArgumentType]
+    fitted = jnp.polyfit(places, values, _count("polyfit", "deg", deg), rcond, full, weights, cov)  # pyright: ignore[reportArgumentType]
     if full:
         return wrap(fitted[0], (name, *others)), *fitted[1:]
     if cov:
@@ -333,6 +338,17 @@ def _one_axis(op: str, argument: str, p: Any, expected: str = "expected one axis
     if len(p.shape) != 1:
         raise bad_value(op, _describe(argument, p), expected)
     return raw_array_or_scalar(p)
+
+
+def _count(op: str, argument: str, value: Any) -> int:
+    """An argument that is a number in Python, zero at least."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise wrong_type(op, argument, value, "an int") from None
+    if count < 0:
+        raise bad_value(op, f"{argument} is {count}", "expected at least 0")
+    return count
 
 
 def _describe(argument: str, p: Any) -> str:
