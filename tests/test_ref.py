@@ -407,7 +407,7 @@ def write(index, value):
          " expected an integer, a slice with a positive step or one dslice, of an axis without a dslice. Index the ref"
          " instead: ref[...]."),
         (lambda r: list(r), TypeError, "NamedRef: it can not be iterated over. Take its value: ref.value()."),
-        (lambda r: hax.new_ref(jnp.ones(3)), TypeError, "new_ref: the array is an ArrayImpl; expected a NamedArray."
+        (lambda r: hax.new_ref(2.0), TypeError, "new_ref: the array is a float; expected a NamedArray."
          " Name its axes with haliax.named(array, axes)."),
         (lambda r: hax.get(X), TypeError, "get: ref is a NamedArray; expected a NamedRef or a jax.Ref. Make one with"
          " haliax.new_ref(array)."),

@@ -87,7 +87,7 @@ class NamedRef:
         return self._ref.unsafe_buffer_pointer()
 
     def __repr__(self) -> str:
-        return f"NamedRef({jnp.dtype(self.dtype).name}[{format_shape(self.shape)}])"
+        return f"NamedRef({self.dtype.name}[{format_shape(self.shape)}])"
 
     def __reduce__(self) -> NoReturn:
         given = "a place in memory can not be copied or pickled"
@@ -103,11 +103,16 @@ class NamedRef:
         """The elements that an index chooses; the index is that of `x[...]`."""
         view, rest = self._choose(index)
         chosen = getitem(view._read(), rest) if rest else view._read()
-        return self._in_order(index, chosen)
+        return _in_order(self._promised(index, chosen.axis_names), chosen)
 
     def __setitem__(self, index: Index, value: Any) -> None:
         """Write a named array to the elements that an index chooses, broadcast by name, or a scalar."""
-        self._swap(index, value)
+        view, rest = self._choose(index)
+        if rest:
+            self._swap(index, value)
+        else:  # what was there need not be read
+            place = view._like()
+            view._write(_fitting(place, self._promised(index, place.axis_names), value))
 
     def __iter__(self) -> NoReturn:
         raise TypeError(problem(_OP, "it can not be iterated over", remedy="Take its value: ref.value()."))
@@ -172,13 +177,13 @@ class NamedRef:
                 del rest[name]
         return dataclasses.replace(self, _prefix=tuple(parts)), rest
 
-    def _in_order(self, index: Index, chosen: NamedArray) -> NamedArray:
-        """The elements that an index has chosen, with their axes as those of `x[index]`."""
+    def _promised(self, index: Index, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The axes of the elements that an index chooses, in the order of `x[index]`."""
         items = parse_index(_OP, self._like(), index).values()
         # a dslice and another item are in one block; otherwise the axes that are left are in the order they had
         if sum(not isinstance(item, slice) for item in items) < 2 or not any(isinstance(i, dslice) for i in items):
-            return chosen
-        return _in_order(jax.eval_shape(lambda x: getitem(x, index), self._like()).axis_names, chosen)
+            return names
+        return jax.eval_shape(lambda x: getitem(x, index), self._like()).axis_names
 
     # memory
 
@@ -257,10 +262,11 @@ class NamedRef:
         """Write to the elements that an index chooses; what was there."""
         view, rest = self._choose(index)
         old = view._read()
-        chosen = self._in_order(index, getitem(old, rest) if rest else old)
-        update = _fitting(chosen, value)
-        view._write(At(old)[rest].set(update) if rest else _in_order(old.axis_names, update))
-        return chosen
+        chosen = getitem(old, rest) if rest else old
+        names = self._promised(index, chosen.axis_names)
+        update = _fitting(chosen, names, value)
+        view._write(At(old)[rest].set(update) if rest else update)
+        return _in_order(names, chosen)
 
 
 # --- Functions ---
@@ -344,24 +350,29 @@ def _raw(op: str, ref: Any) -> Any:
 
 
 def _in_order(names: tuple[str, ...], array: NamedArray) -> NamedArray:
-    return permute(array, tuple(map(array.axis_names.index, names)))
+    return array if names == array.axis_names else permute(array, tuple(map(array.axis_names.index, names)))
 
 
-def _fitting(place: NamedArray, value: Any) -> NamedArray:
-    """A value with the axes and the dtype of the place where it goes."""
+def _fitting(place: NamedArray, names: tuple[str, ...], value: Any) -> NamedArray:
+    """A value with the axes and the dtype of the place where it goes.
+
+    Args:
+        place: An array with those axes and that dtype.
+        names: The same axes in the order that a user sees, which is that of an unnamed value.
+        value: A named array, a scalar, or an unnamed array of the very shape.
+    """
+    shape, dtype = place.shape, place.array.dtype
     if not isinstance(value, NamedArrayBase):
-        # the names of an unnamed array are beyond doubt if it has the very shape of the place
-        if not is_scalar(value) and jnp.shape(value) != place.array.shape:
+        if not is_scalar(value) and jnp.shape(value) != tuple(shape[name] for name in names):
             raise not_a_scalar(_OP, value)
-        value = wrap(value, () if is_scalar(value) else place.axis_names)
-    shape = place.shape
+        value = wrap(value, () if is_scalar(value) else names)
     for name, size in value.shape.items() if value.axis_names else ():
         if name not in shape:
             given = f"the value has {format_shape(value.shape)}"
             raise bad_value(_OP, given, f"expected axes among those of the place: {format_shape(shape)}")
         if size != shape[name]:
             raise size_mismatch(_OP, name, size, shape[name], "The value must have the size that the place has.")
-    dtype, raw = place.array.dtype, value.array
+    raw = value.array
     if getattr(raw, "dtype", None) != dtype and jnp.result_type(dtype, raw) != dtype:
         raise wrong_dtype(_OP, "the value", jnp.result_type(raw), f"what {dtype} can hold", "Use value.astype(...).")
     raw = alignment(value.axis_names, place.axis_names)(jnp.asarray(raw, dtype))

@@ -389,9 +389,9 @@ def call(f=lambda x: x, x=X, mesh=True, axis_mapping=MAPPING, **options):
             " prefix.",
         ),
         (
-            {"in_specs": ("batch",)},
+            {"in_specs": (3,)},
             TypeError,
-            "shard_map: a leaf of in_specs is a str; expected a PartitionSpec, or None for the axis mapping.",
+            "shard_map: a leaf of in_specs is a string; expected a PartitionSpec, or None for the axis mapping.",
         ),
         (
             {"in_specs": P(P.UNCONSTRAINED)},
@@ -414,7 +414,7 @@ def call(f=lambda x: x, x=X, mesh=True, axis_mapping=MAPPING, **options):
             ValueError,
             "shard_map: axis_names has 'dta'; the mesh has data=4, model=2.",
         ),
-        ({"mesh": "data"}, TypeError, "shard_map: mesh is a str; expected a jax.sharding.Mesh or AbstractMesh."),
+        ({"mesh": "data"}, TypeError, "shard_map: mesh is a string; expected a jax.sharding.Mesh or AbstractMesh."),
         ({"f": 3}, TypeError, "shard_map: f is an int; expected a callable."),
         ({"auto": ()}, TypeError, "shard_map: unknown option 'auto'; options: axis_names, check_vma."),
     ],
