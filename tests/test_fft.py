@@ -146,7 +146,8 @@ def test_under_vmap_and_jit():
         (
             lambda: hax.fft(X, 1),
             TypeError,
-            "fft: the axes are an int; expected an Axis, a name, a sequence of those, or a mapping from names to sizes.",
+            "fft: the axes are an int; expected an Axis, a name, a sequence of those, or a mapping from names to"
+            " sizes.",
         ),
         (lambda: hax.fft(X, ()), ValueError, "fft: no axes were given; expected at least one to transform."),
         (lambda: hax.fft(X, ("t", "t")), ValueError, "fft: axis 't' occurs more than once in (t, t)."),
@@ -187,12 +188,12 @@ def test_under_vmap_and_jit():
         (
             lambda: hax.fft(object()),
             TypeError,
-            "fft: an operand is a string; expected a NamedArray, an array, a number or a pytree of them.",
+            "fft: an operand is an object; expected a NamedArray, an array, a number or a pytree of them.",
         ),
         (
             lambda: hax.fftfreq(8),
             TypeError,
-            "fftfreq: axis is a string; expected an Axis. Its size is the number of points.",
+            "fftfreq: axis is an int; expected an Axis. Its size is the number of points.",
         ),
         (lambda: hax.rfftfreq(Axis("t", 0)), ValueError, "rfftfreq: axis 't' has no points; expected at least one."),
         (

@@ -391,7 +391,7 @@ def call(f=lambda x: x, x=X, mesh=True, axis_mapping=MAPPING, **options):
         (
             {"in_specs": (3,)},
             TypeError,
-            "shard_map: a leaf of in_specs is a string; expected a PartitionSpec, or None for the axis mapping.",
+            "shard_map: a leaf of in_specs is an int; expected a PartitionSpec, or None for the axis mapping.",
         ),
         (
             {"in_specs": P(P.UNCONSTRAINED)},
@@ -414,7 +414,7 @@ def call(f=lambda x: x, x=X, mesh=True, axis_mapping=MAPPING, **options):
             ValueError,
             "shard_map: axis_names has 'dta'; the mesh has data=4, model=2.",
         ),
-        ({"mesh": "data"}, TypeError, "shard_map: mesh is a string; expected a jax.sharding.Mesh or AbstractMesh."),
+        ({"mesh": 3}, TypeError, "shard_map: mesh is an int; expected a jax.sharding.Mesh or AbstractMesh."),
         ({"f": 3}, TypeError, "shard_map: f is an int; expected a callable."),
         ({"auto": ()}, TypeError, "shard_map: unknown option 'auto'; options: axis_names, check_vma."),
     ],
