@@ -198,11 +198,12 @@ def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **options: 
     known = tuple([(x.axis_names, x._sizes()) if isinstance(x, NamedArrayBase) else None for x in operands])
     if not any(known):
         return fn(*operands, **options)
-    for x, axes in zip(operands, known, strict=True):
-        if axes is None and x is not None and not is_scalar(x):
-            raise not_a_scalar(name, x)
+    if None in known:
+        for x, axes in zip(operands, known, strict=True):
+            if axes is None and x is not None and not is_scalar(x):
+                raise not_a_scalar(name, x)
     names, alignments, first = aligned_plan(name, known)
-    raw = [x.array if isinstance(x, NamedArrayBase) else x for x in operands]
+    raw = [x.array if axes else x for x, axes in zip(operands, known, strict=True)]
     try:
         if alignments is None:
             result = fn(*raw, **options)
@@ -266,24 +267,39 @@ def reduce_named(
         if axis is None:
             position, names = None, ()
         else:
-            dims = array.require_axes(op, axis)
-            # jnp resolves one number faster than a tuple of one
-            position = one_axis(op, dims) if single_axis_only or len(dims) == 1 else dims
-            names = tuple([name for i, name in enumerate(array.axis_names) if i not in dims])
-
-        def reduce(array: NamedArrayBase, where: Any) -> Any:
-            options = kwargs if where is None else {**kwargs, "where": align_mask(op, where, array)}
-            return array.like(fn(array.array, axis=position, **options), names)
-
+            dims, names = array.require_axes(op, axis), array.axis_names
+            if single_axis_only or len(dims) == 1:  # jnp resolves one number faster than a tuple of one
+                position = one_axis(op, dims)
+                names = names[:position] + names[position + 1 :]
+            else:
+                position, names = dims, tuple([name for i, name in enumerate(names) if i not in dims])
         try:
-            return reduce(array, where)
+            if where is None:
+                return array.like(fn(array.array, axis=position, **kwargs), names)
+            return _reduce(op, fn, position, names, kwargs, array, where)
         except REFUSALS as refusal:
+            reduce = functools.partial(_reduce, op, fn, position, names, kwargs)
             return by_name(op, refusal, reduce, array, where)
     if is_raw(array):
         check_unnamed(op, array, axis, where)
         return fn(array, axis=axis, **kwargs) if where is None else fn(array, axis=axis, where=where, **kwargs)
     again = functools.partial(reduce_named, fn, where=where, single_axis_only=single_axis_only, name=name, **kwargs)
     return map_tree(op, lambda leaf: again(leaf, axis), array)
+
+
+def _reduce(
+    op: str,
+    fn: Callable[..., Any],
+    position: int | tuple[int, ...] | None,
+    names: tuple[str, ...],
+    options: dict[str, Any],
+    array: A,
+    where: Any,
+) -> A:
+    """Reduce some dimensions, of which `names` are left, where a mask holds or, if it is None, everywhere."""
+    if where is not None:
+        options = {**options, "where": align_mask(op, where, array)}
+    return array.like(fn(array.array, axis=position, **options), names)
 
 
 def axiswise(
