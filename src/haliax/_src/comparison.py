@@ -12,12 +12,14 @@ from haliax._src.array_base import A, NamedArrayBase, raw_array_or_scalar
 from haliax._src.broadcasting import as_named
 from haliax._src.families import apply_aligned
 
+_RTOL, _ATOL = 1e-05, 1e-08
+
 
 @overload
-def isclose(a: A, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> A: ...
+def isclose(a: A, b: Any, rtol: float = _RTOL, atol: float = _ATOL, equal_nan: bool = False) -> A: ...
 @overload
-def isclose(a: ArrayLike, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any: ...
-def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(a: ArrayLike, b: Any, rtol: float = _RTOL, atol: float = _ATOL, equal_nan: bool = False) -> Any: ...
+def isclose(a: Any, b: Any, rtol: float = _RTOL, atol: float = _ATOL, equal_nan: bool = False) -> Any:
     """Whether elements are equal within a tolerance.
 
     Args:
@@ -36,10 +38,10 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     Source:
         `jax.numpy.isclose`
     """
-    return apply_aligned("isclose", jnp.isclose, a, b, **_given(rtol=rtol, atol=atol, equal_nan=equal_nan))
+    return apply_aligned("isclose", jnp.isclose, a, b, **_options(rtol, atol, equal_nan))
 
 
-def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(a: Any, b: Any, rtol: float = _RTOL, atol: float = _ATOL, equal_nan: bool = False) -> Any:
     """Whether all elements are equal within a tolerance.
 
     Args:
@@ -58,16 +60,15 @@ def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan
     Source:
         `jax.numpy.allclose`
     """
-    result = apply_aligned("allclose", jnp.allclose, a, b, **_given(rtol=rtol, atol=atol, equal_nan=equal_nan))
+    result = apply_aligned("allclose", jnp.allclose, a, b, **_options(rtol, atol, equal_nan))
     return _truth(raw_array_or_scalar(result))
 
 
-_USUAL = {"rtol": 1e-05, "atol": 1e-08, "equal_nan": False}
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    """The options that are not as usual: JAX has those compiled in, and moves any number given to the device."""
-    return {k: v for k, v in options.items() if type(v) is not type(_USUAL[k]) or v != _USUAL[k]}
+def _options(rtol: Any, atol: Any, equal_nan: bool) -> dict[str, Any]:
+    """The options to pass on: none if they are as usual, as JAX moves every number that it is given to the device."""
+    if rtol is _RTOL and atol is _ATOL and equal_nan is False:
+        return {}
+    return {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
 
 
 def array_equal(a: Any, b: Any) -> Any:
