@@ -65,10 +65,9 @@ def allclose(a: Any, b: Any, rtol: float = _RTOL, atol: float = _ATOL, equal_nan
 
 
 def _options(rtol: Any, atol: Any, equal_nan: bool) -> dict[str, Any]:
-    """The options to pass on: none if they are as usual, as JAX moves every number that it is given to the device."""
-    if rtol is _RTOL and atol is _ATOL and equal_nan is False:
-        return {}
-    return {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    """The options that are not as usual: JAX moves every number that it is given to the device."""
+    given = (("rtol", rtol, _RTOL), ("atol", atol, _ATOL), ("equal_nan", equal_nan, False))
+    return {name: value for name, value, usual in given if value is not usual}
 
 
 def array_equal(a: Any, b: Any) -> Any:
