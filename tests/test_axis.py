@@ -158,11 +158,11 @@ def test_unsize_axes(axes, all_unsized, a_unsized):
 ANY_FORM = "expected an Axis, a name, a sequence of those, or a mapping from names to sizes."
 
 NOT_AXES = [
-    (None, "the argument that names axes is a NoneType; " + ANY_FORM),
-    (5, "the argument that names axes is an int; " + ANY_FORM),
-    ({"a"}, "the argument that names axes is a set; " + ANY_FORM),
+    (None, "the axes are None; " + ANY_FORM),
+    (5, "the axes are an int; " + ANY_FORM),
+    ({"a"}, "the axes are a set; " + ANY_FORM),
     ((A, 5), "entry 1 of the axes is an int; expected an Axis or a name."),
-    ([None], "entry 0 of the axes is a NoneType; expected an Axis or a name."),
+    ([None], "entry 0 of the axes is None; expected an Axis or a name."),
     (((A,), B), "entry 0 of the axes is a tuple; expected an Axis or a name."),
     ({5: 2}, "a key of the axes is an int; expected a name."),
 ]
@@ -265,10 +265,10 @@ def test_value_errors(fn, arguments, message):
 TYPE_ERRORS = [
     (replace_axis, [(A, B), (A,), "c"], "old is a tuple; expected an Axis or a name."),
     (replace_axis, [(A, B), {"a": 2}, "c"], "old is a dict; expected an Axis or a name."),
-    (replace_axis, [(A, B), None, "c"], "old is a NoneType; expected an Axis or a name."),
-    (replace_axis, [(A, B), "a", None], f"the argument that names axes is a NoneType; {ANY_FORM}"),
-    (replace_axis, [5, "a", "c"], f"the argument that names axes is an int; {ANY_FORM}"),
-    (is_axis_compatible, [A, None], "ax2 is a NoneType; expected an Axis or a name."),
+    (replace_axis, [(A, B), None, "c"], "old is None; expected an Axis or a name."),
+    (replace_axis, [(A, B), "a", None], f"the axes are None; {ANY_FORM}"),
+    (replace_axis, [5, "a", "c"], f"the axes are an int; {ANY_FORM}"),
+    (is_axis_compatible, [A, None], "ax2 is None; expected an Axis or a name."),
     (is_axis_compatible, [(A,), "a"], "ax1 is a tuple; expected an Axis or a name."),
 ]
 

@@ -167,12 +167,12 @@ ERRORS = [
     (ValueError, ("a", "a", ...), "axis 'a' occurs more than once in (a, a)."),
     (ValueError, ("a", ..., "b", A), "axis 'a' occurs more than once in (a, b, a)."),
     (ValueError, (..., Axis("a", 9)), "axis 'a' has size 9; expected 2."),
-    (TypeError, "abcd", "the order is a str; " + NOT_AN_ORDER),
-    (TypeError, ..., "the order is an ellipsis; " + NOT_AN_ORDER),
+    (TypeError, "abcd", "the order is a string; " + NOT_AN_ORDER),
+    (TypeError, ..., "the order is `...`; " + NOT_AN_ORDER),
     (TypeError, A, "the order is an Axis; " + NOT_AN_ORDER),
     (TypeError, {"a": 2}, "the order is a dict; " + NOT_AN_ORDER),
     (TypeError, (..., 5), "entry 1 of the order is an int; expected an Axis, a name or `...`."),
-    (TypeError, (None, ...), "entry 0 of the order is a NoneType; expected an Axis, a name or `...`."),
+    (TypeError, (None, ...), "entry 0 of the order is None; expected an Axis, a name or `...`."),
 ]
 
 

@@ -146,7 +146,7 @@ ERRORS = [
     (
         lambda: hax.broadcast_axis("text", hax.Axis("a", 2)),
         TypeError,
-        "broadcast_axis: an operand is a str; expected a NamedArray or a scalar.",
+        "broadcast_axis: an operand is a string; expected a NamedArray or a scalar.",
     ),
     (
         lambda: hax.broadcast_arrays(array("a"), array("b")),
@@ -162,7 +162,7 @@ ERRORS = [
     (
         lambda: hax.broadcast_arrays(array("a"), "text"),
         TypeError,
-        "broadcast_arrays: an operand is a str; expected a NamedArray or a scalar.",
+        "broadcast_arrays: an operand is a string; expected a NamedArray or a scalar.",
     ),
 ]
 

@@ -205,7 +205,7 @@ REFUSED = {
     "a name": (
         {"offload_block_internals": "hidden"},
         TypeError,
-        "ScanCheckpointPolicy: offload_block_internals is a str; expected a sequence of names. Put it in a list.",
+        "ScanCheckpointPolicy: offload_block_internals is a string; expected a sequence of names. Put it in a list.",
     ),
 }
 

@@ -289,8 +289,8 @@ def test_errors(call, message):
 @pytest.mark.parametrize(
     ("call", "given"),
     [
-        (lambda: hax.concatenate("H", [jnp.ones(2)]), "concatenate: the array is an ArrayImpl"),
-        (lambda: hax.repeat(np.ones(2), 2, "H"), "repeat: the array is a ndarray"),
+        (lambda: hax.concatenate("H", [jnp.ones(2)]), "concatenate: the array is a jax array of shape (2,)"),
+        (lambda: hax.repeat(np.ones(2), 2, "H"), "repeat: the array is a numpy array of shape (2,)"),
         (lambda: hax.tile([1, 2], {"H": 2}), "tile: the array is a list"),
     ],
 )

@@ -246,7 +246,7 @@ A, B = array("ab"), array("bc")
         (
             lambda: hax.dot(A, np.ones(3), axis="b"),
             TypeError,
-            "dot: argument 1 is a ndarray; expected a NamedArray or a selection of axes."
+            "dot: argument 1 is a numpy array of shape (3,); expected a NamedArray or a selection of axes."
             " Name its axes with haliax.named(array, axes).",
         ),
         (

@@ -95,16 +95,16 @@ STATIC = "expected an int or an Axis. The size of a slice is a part of the shape
 INTEGERS = "expected an integer or an array of integers."
 
 ERRORS = [
-    (TypeError, lambda: ds("a", 2), "dslice: start is a str; " + INTEGERS),
-    (TypeError, lambda: ds(None, 2), "dslice: start is a NoneType; " + INTEGERS),
+    (TypeError, lambda: ds("a", 2), "dslice: start is a string; " + INTEGERS),
+    (TypeError, lambda: ds(None, 2), "dslice: start is None; " + INTEGERS),
     (TypeError, lambda: ds(1.5, 2), "dslice: start is a float; " + INTEGERS),
     (TypeError, lambda: ds(Axis("a", 2), 2), "dslice: start is an Axis; " + INTEGERS),
     (TypeError, lambda: ds(jnp.ones(()), 2), "dslice: start has dtype float32; expected integers."),
     (TypeError, lambda: ds(np.array([True]), 2), "dslice: start has dtype bool; expected integers."),
     (TypeError, lambda: dblock(1.5, 2), "dslice: idx is a float; " + INTEGERS),
     (TypeError, lambda: dblock(jnp.ones(3), 2), "dslice: idx has dtype float32; expected integers."),
-    (TypeError, lambda: ds(1, "a"), "dslice: length is a str; " + STATIC),
-    (TypeError, lambda: ds(1, None), "dslice: length is a NoneType; " + STATIC),
+    (TypeError, lambda: ds(1, "a"), "dslice: length is a string; " + STATIC),
+    (TypeError, lambda: ds(1, None), "dslice: length is None; " + STATIC),
     (TypeError, lambda: ds(1, 2.5), "dslice: length is a float; " + STATIC),
     (TypeError, lambda: dblock(1, 2.5), "dslice: size is a float; " + STATIC),
     (ValueError, lambda: ds(1, -2), "dslice: length is -2; expected at least 0."),

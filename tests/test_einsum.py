@@ -315,7 +315,7 @@ def test_out_sharding_on_automatic_axes(operands, mesh):
 BAD_LAYOUTS = [
     (P(), ValueError, "out_sharding is a PartitionSpec and there is no mesh; expected a NamedSharding."),
     (P(None, None, None), ValueError, "out_sharding has 3 entries; expected at most one for each axis of (a, c)."),
-    ("data", TypeError, "out_sharding is a str; expected a NamedSharding or a PartitionSpec."),
+    ("data", TypeError, "out_sharding is a string; expected a NamedSharding or a PartitionSpec."),
 ]
 
 

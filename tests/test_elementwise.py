@@ -301,8 +301,8 @@ ERRORS = [
         "add: an operand is an unnamed array of shape (3,); expected a NamedArray or a scalar. "
         "Name its axes with haliax.named(array, axes).",
     ),
-    (x3, "s", TypeError, "add: an operand is a str; expected a NamedArray or a scalar."),
-    (x3, None, TypeError, "add: an operand is a NoneType; expected a NamedArray or a scalar."),
+    (x3, "s", TypeError, "add: an operand is a string; expected a NamedArray or a scalar."),
+    (x3, None, TypeError, "add: an operand is None; expected a NamedArray or a scalar."),
     (x3, {"b": 1}, TypeError, "add: an operand is a dict; expected a NamedArray or a scalar."),
     (x3, [1, 2, 3], TypeError, "add: an operand is a list; expected a NamedArray or a scalar."),
 ]

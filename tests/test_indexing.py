@@ -244,14 +244,14 @@ ERRORS = [
         "index: axis 'W' has size 4; expected 3. An Axis must have the size that the array has.",
     ),
     (lambda: X["W", 0, "W", 1], ValueError, "index: axis 'W' occurs more than once in (W, W)."),
-    (lambda: X["W"], TypeError, f"index: the index is a str; {PAIRS}"),
+    (lambda: X["W"], TypeError, f"index: the index is a string; {PAIRS}"),
     (lambda: X[0], TypeError, f"index: the index is an int; {PAIRS}"),
     (
         lambda: X["W", 0, "D"],
         ValueError,
         "index: 3 items were given; expected pairs of an axis and what to take of it.",
     ),
-    (lambda: X["W", None], TypeError, f"index: the index of axis 'W' is a NoneType; {KINDS}"),
+    (lambda: X["W", None], TypeError, f"index: the index of axis 'W' is None; {KINDS}"),
     (lambda: X["W", 1.0], TypeError, f"index: the index of axis 'W' is a float; {KINDS}"),
     (lambda: X["W", (0, 1)], TypeError, f"index: the index of axis 'W' is a tuple; {KINDS}"),
     (lambda: X["W", True], TypeError, f"index: the index of axis 'W' is a bool; {KINDS}"),
@@ -293,13 +293,14 @@ ERRORS = [
     (
         lambda: jax.jit(lambda x, i: x["W", i:2])(X, 1),
         TypeError,
-        "index: a bound of the slice of axis 'W' is traced; expected a static integer."
+        "index: a bound of the slice of axis 'W' is a traced array of shape (); expected a static integer."
         " For a traced start use haliax.ds(start, size).",
     ),
     (
         lambda: hax.take(np.ones(2), "a", 0),
         TypeError,
-        "take: the array is a ndarray; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+        "take: the array is a numpy array of shape (2,); expected a NamedArray."
+        " Name its axes with haliax.named(array, axes).",
     ),
 ]
 

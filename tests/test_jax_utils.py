@@ -83,7 +83,7 @@ def test_ensure_scalar():
     ("x", "message"),
     [
         (NAMED, "ensure_scalar: start is a NamedArray; expected a scalar. It has x=3."),
-        (np.ones((2, 1)), "ensure_scalar: start is a ndarray; expected a scalar. It has shape (2, 1)."),
+        (np.ones((2, 1)), "ensure_scalar: start is a numpy array of shape (2, 1); expected a scalar."),
     ],
 )
 def test_ensure_scalar_refuses_dimensions(x, message):

@@ -55,7 +55,8 @@ BAD = [
         (2,),
         None,
         TypeError,
-        "NamedArray: axis_names is a NoneType; expected a sequence of axis names or Axis objects.",
+        "NamedArray: the axes are None; expected an Axis, a name, "
+        "a sequence of those, or a mapping from names to sizes.",
     ),
 ]
 
@@ -242,7 +243,7 @@ def test_names_that_no_longer_fit():
         "A transformation of pytrees (jax.vmap, jax.lax.scan) may have changed its rank; "
         "haliax.vmap and haliax.scan keep names and dimensions together."
     )
-    with pytest.raises(ValueError, match=r"an array with axes \(a, b\) holds a NoneType"):
+    with pytest.raises(ValueError, match=r"an array with axes \(a, b\) holds None"):
         _ = hax.NamedArray(None, ("a", "b")).shape
 
 

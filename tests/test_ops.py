@@ -314,7 +314,7 @@ ERRORS = [
     (
         lambda: hax.where(X > 0, fill_value=0, new_axis="n"),
         TypeError,
-        "where: the new axis is a str; expected an Axis.",
+        "where: the new axis is a string; expected an Axis.",
     ),
     (
         lambda: hax.nonzero(hax.named(1, ()), size=U),
@@ -353,8 +353,8 @@ ERRORS = [
         ValueError,
         "pad_left: axis 'H' occurs more than once in (H, H).",
     ),
-    (lambda: hax.pad_left(X, "W", "V"), TypeError, "pad_left: new_axis is a str; expected an Axis."),
-    (lambda: hax.unique(X, "U"), TypeError, "unique: Unique is a str; expected an Axis."),
+    (lambda: hax.pad_left(X, "W", "V"), TypeError, "pad_left: new_axis is a string; expected an Axis."),
+    (lambda: hax.unique(X, "U"), TypeError, "unique: Unique is a string; expected an Axis."),
     (
         lambda: hax.unique(X, H, axis="W"),
         ValueError,
@@ -380,7 +380,8 @@ ERRORS = [
     (
         lambda: top_k(jnp.ones(2), "a", 1),
         TypeError,
-        "top_k: the array is an ArrayImpl; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+        "top_k: the array is a jax array of shape (2,); expected a NamedArray."
+        " Name its axes with haliax.named(array, axes).",
     ),
 ]
 

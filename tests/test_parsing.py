@@ -330,19 +330,21 @@ TYPES = [
     (lambda: hax.einsum(3, M), "einsum: the equation is an int; expected a string."),
     (
         lambda: hax.einsum("->", M, N.array),
-        "einsum: operand 1 is an ArrayImpl; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+        "einsum: operand 1 is a jax array of shape (6, 3); expected a NamedArray."
+        " Name its axes with haliax.named(array, axes).",
     ),
     (lambda: hax.einsum("->", 2.0), "einsum: operand 0 is a float; expected a NamedArray."),
-    (lambda: hax.einsum("->", M, time=None), "einsum: time is a NoneType; expected an Axis, a name or a size."),
+    (lambda: hax.einsum("->", M, time=None), "einsum: time is None; expected an Axis, a name or a size."),
     (lambda: X.rearrange("a ... -> a ...", a=1.5), "rearrange: a is a float; expected an Axis, a name or a size."),
     (lambda: X.rearrange("a ... -> a ...", a=True), "rearrange: a is a bool; expected an Axis, a name or a size."),
     (lambda: X.rearrange("a ... -> a ...", a=["b"]), "rearrange: a is a list; expected an Axis, a name or a size."),
     (
         lambda: hax.rearrange(X.array, "a b -> b a"),
-        "rearrange: the array is an ArrayImpl; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+        "rearrange: the array is a jax array of shape (4, 6, 2); expected a NamedArray."
+        " Name its axes with haliax.named(array, axes).",
     ),
     (lambda: parse_einsum(b"a -> a"), "einsum: the pattern is a bytes; expected a string."),
-    (lambda: parse_rearrangement(None), "rearrange: the pattern is a NoneType; expected a string."),
+    (lambda: parse_rearrangement(None), "rearrange: the pattern is None; expected a string."),
 ]
 
 

@@ -189,7 +189,11 @@ A = named("d", [1, 2, 3, 4])
             ValueError,
             "categorical: axis 'c' has size 1; expected 3. The result has the size of the logits.",
         ),
-        (lambda k: R.categorical(k, np.ones(3), "d"), TypeError, "categorical: the array is a ndarray"),
+        (
+            lambda k: R.categorical(k, np.ones(3), "d"),
+            TypeError,
+            "categorical: the array is a numpy array of shape (3,)",
+        ),
         (lambda k: R.choice(k, B, 4, "d"), TypeError, "choice: the array is an int"),
         (
             lambda k: R.choice(k, B, LOGITS, "d"),
@@ -199,7 +203,7 @@ A = named("d", [1, 2, 3, 4])
         (
             lambda k: R.choice(k, B, A, "d", p=np.ones(4)),
             TypeError,
-            "choice: p is a ndarray; expected a NamedArray with d=4.",
+            "choice: p is a numpy array of shape (4,); expected a NamedArray with d=4.",
         ),
         (lambda k: R.choice(k, B, A, "d", p=ROW), ValueError, "choice: 'p' has c=3; expected d=4."),
         (lambda k: R.permutation(k, A, Axis("d", 9)), ValueError, "permutation: axis 'd' has size 9; expected 4."),

@@ -90,7 +90,8 @@ def test_errors(order, message):
         (lambda: X.rearrange((0, ...)), "entry 0 of the order is an int; expected an Axis, a name or `...`."),
         (
             lambda: hax.rearrange(np.ones(2), ("a",)),
-            "the array is a ndarray; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+            "the array is a numpy array of shape (2,); expected a NamedArray."
+            " Name its axes with haliax.named(array, axes).",
         ),
     ],
 )

@@ -321,7 +321,7 @@ ERRORS = [
     (
         lambda: hax.sum(x23, 0),
         TypeError,
-        "sum: the argument that names axes is an int; expected an Axis, a name, or a sequence or mapping of them.",
+        "sum: the axes are an int; expected an Axis, a name, a sequence of those, or a mapping from names to sizes.",
     ),
     (
         lambda: hax.sum(x23, where=hax.ones(hax.Axis("b", 4)) > 0),
@@ -331,7 +331,7 @@ ERRORS = [
     (
         lambda: hax.sum(x23, where=jnp.ones(3) > 0),
         TypeError,
-        "sum: where is an ArrayImpl; expected a NamedArray. Name its axes with haliax.named(mask, axes).",
+        "sum: where is a jax array of shape (3,); expected a NamedArray. Name its axes with haliax.named(mask, axes).",
     ),
     (
         lambda: hax.sum(jnp.ones(3), where=hax.ones(B) > 0),
@@ -348,7 +348,7 @@ ERRORS = [
     (
         lambda: hax.sum({"x": "text"}),
         TypeError,
-        "sum: an operand is a str; expected a NamedArray, an array, a number or a pytree of them.",
+        "sum: an operand is a string; expected a NamedArray, an array, a number or a pytree of them.",
     ),
     (lambda: hax.argmax(x23, ("a", "b")), ValueError, "argmax: 2 axes were given; expected one axis."),
     (lambda: hax.cumsum(x23, ("a", "b")), ValueError, "cumsum: 2 axes were given; expected one axis."),

@@ -252,8 +252,8 @@ CALLS = {
 def test_arrays_without_names_are_refused(op):
     with pytest.raises(TypeError) as error:
         CALLS[op](np.ones(2))
-    message = "the array is a ndarray; expected a NamedArray. Name its axes with haliax.named(array, axes)."
-    assert str(error.value) == f"{op}: {message}"
+    message = f"{op}: the array is a numpy array of shape (2,); expected a NamedArray."
+    assert str(error.value) == f"{message} Name its axes with haliax.named(array, axes)."
 
 
 def test_an_axis_is_one_axis():

@@ -324,7 +324,7 @@ CARRIES = {
     "empty": (
         hax.NamedArray(None, ("x",)),
         lambda c: hax.ones(X),
-        "carry is float32[3] with axes (x) after a step; it was a NoneType with axes (x)",
+        "carry is float32[3] with axes (x) after a step; it was None with axes (x)",
     ),
 }
 
@@ -367,7 +367,7 @@ ERRORS = {
     "several axes": (
         lambda: hax.scan(step, (L, X))(0.0, random(L, X)),
         TypeError,
-        "scan: axis is a tuple; expected one Axis or name.",
+        "scan: the axis is a tuple; expected an Axis or a name.",
     ),
     "output has it": (
         lambda: hax.map(lambda x: [x, hax.ones(L)], L)(random(L)),

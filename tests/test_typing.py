@@ -347,7 +347,7 @@ _NAMES = "expected names between spaces, and `...` for any others, all within br
 _OTHER = "Sizes are left out; a name with other characters goes into a tuple of names."
 MALFORMED = [
     (1, f"NamedArray[...]: the annotation is an int; expected {_FORMS}."),
-    (None, f"NamedArray[...]: the annotation is a NoneType; expected {_FORMS}."),
+    (None, f"NamedArray[...]: the annotation is None; expected {_FORMS}."),
     ({"a": 2}, f"NamedArray[...]: the annotation is a dict; expected {_FORMS}."),
     (
         Axis("a", 2),
@@ -410,7 +410,7 @@ MISUSED = {
     ),
     "a string for names": (
         lambda: NamedArrayAxes("ab"),
-        "NamedArrayAxes: before is a str; expected a sequence of axis names.",
+        "NamedArrayAxes: before is a string; expected a sequence of axis names.",
     ),
     "no names": (
         lambda: NamedArrayAxes((), ("a", 1)),

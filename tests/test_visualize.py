@@ -327,7 +327,7 @@ def test_mesh_axes_that_do_not_exist(form, mesh):
 
 
 def test_axes_that_are_none(mesh):
-    with pytest.raises(TypeError, match=r"^visualize_named_sharding: the argument that names axes is a NamedArray; "):
+    with pytest.raises(TypeError, match=r"^visualize_named_sharding: the axes are a NamedArray; "):
         visualize_named_sharding(on(mesh), P())
 
 

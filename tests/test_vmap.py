@@ -357,7 +357,7 @@ ERRORS = {
     "no axis": (
         lambda: hax.vmap(lambda z: z, (3,))(XS),
         TypeError,
-        "vmap: axis is an int; expected one Axis or name.",
+        "vmap: the axis is an int; expected an Axis or a name.",
     ),
 }
 

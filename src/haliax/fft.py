@@ -160,7 +160,7 @@ def _plan(
     op: str, a: NamedArrayBase, axis: Any, points: Callable[[int], int]
 ) -> tuple[tuple[str, ...], tuple[int, ...] | None]:
     """The axes to transform, and how many points of each, unless those are what `jax.numpy` takes by default."""
-    axes = a.axis_names[-1:] if axis is None else selectors(axis, op)
+    axes = a.axis_names[-1:] if axis is None else selectors(op, axis)
     if not axes:
         given = "the array has no axes" if axis is None else "no axes were given"
         raise bad_value(op, given, "expected at least one to transform")

@@ -95,7 +95,8 @@ def test_glu_halves_an_axis(axis):
         (
             lambda x: hax.nn.glu(x.array, "a"),
             TypeError,
-            "glu: the array is an ArrayImpl; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+            "glu: the array is a jax array of shape (3, 4); expected a NamedArray."
+            " Name its axes with haliax.named(array, axes).",
         ),
     ],
 )

@@ -95,7 +95,8 @@ def test_layer():
         (
             lambda: drop(np.ones(3)),
             TypeError,
-            "dropout: the array is a ndarray; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+            "dropout: the array is a numpy array of shape (3,); expected a NamedArray."
+            " Name its axes with haliax.named(array, axes).",
         ),
     ],
 )

@@ -97,7 +97,7 @@ def test_gradient_reaches_only_the_vectors_used():
         (
             lambda layer: Embedding.init("vocab", D, key=KEY),
             TypeError,
-            "Embedding.init: Vocab is a str; expected an Axis.",
+            "Embedding.init: Vocab is a string; expected an Axis.",
         ),
     ],
 )

@@ -123,7 +123,8 @@ def test_layer_is_a_pytree():
         (
             lambda layer: layer(np.ones(4)),
             TypeError,
-            "Linear: the array is a ndarray; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+            "Linear: the array is a numpy array of shape (4,); expected a NamedArray."
+            " Name its axes with haliax.named(array, axes).",
         ),
         (
             lambda layer: MLP.init(C, D, 5, -1, key=KEY),

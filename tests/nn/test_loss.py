@@ -175,7 +175,7 @@ def test_one_hot(dtype):
         (
             lambda: hax.nn.one_hot(LABELS, "vocab"),
             TypeError,
-            "one_hot: class_axis is a str; expected an Axis, whose size is the number of classes.",
+            "one_hot: class_axis is a string; expected an Axis, whose size is the number of classes.",
         ),
     ],
 )

@@ -186,7 +186,8 @@ def test_layers_are_pytrees(cls):
         (
             lambda: hax.nn.standardize(VALUES, "c"),
             TypeError,
-            "standardize: the array is a ndarray; expected a NamedArray. Name its axes with haliax.named(array, axes).",
+            "standardize: the array is a numpy array of shape (2, 3, 4); expected a NamedArray."
+            " Name its axes with haliax.named(array, axes).",
         ),
     ],
 )

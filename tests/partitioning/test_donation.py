@@ -85,7 +85,7 @@ def test_donate_kwargs(mesh, donate_kwargs, first, second):
         (
             {"donate_args": ("yes", False)},
             TypeError,
-            "named_jit(step): an entry of donate_args or donate_kwargs is a str; expected a bool.",
+            "named_jit(step): an entry of donate_args or donate_kwargs is a string; expected a bool.",
         ),
     ],
 )

@@ -314,11 +314,11 @@ def test_as_a_decorator(wrap):
             ValueError,
             "named_jit: on_mesh_mismatch is 'ignore'; expected 'warn', 'move' or 'error'.",
         ),
-        ({"mesh": "data"}, TypeError, "named_jit: mesh is a str; expected a jax.sharding.Mesh or AbstractMesh."),
+        ({"mesh": "data"}, TypeError, "named_jit: mesh is a string; expected a jax.sharding.Mesh or AbstractMesh."),
         (
             {"axis_resources": "data"},
             TypeError,
-            "named_jit: axis_resources is a str; expected a mapping from axis names to mesh axes.",
+            "named_jit: axis_resources is a string; expected a mapping from axis names to mesh axes.",
         ),
     ],
 )

@@ -293,7 +293,7 @@ def test_shapes_and_abstract_meshes_in_shard(mesh):
         (
             lambda: hax.axis_mapping(None).__enter__(),
             TypeError,
-            "axis_mapping: mapping is a NoneType; expected a mapping from axis names to mesh axes.",
+            "axis_mapping: mapping is None; expected a mapping from axis names to mesh axes.",
         ),
     ],
 )

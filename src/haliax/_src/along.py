@@ -17,7 +17,7 @@ from jax.tree_util import keystr
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import Axis, AxisSelector, axis_name
-from haliax._src.errors import bad_value, duplicate_axes, problem, size_mismatch, wrong_type
+from haliax._src.errors import bad_value, duplicate_axes, not_an_axis, problem, size_mismatch, wrong_type
 from haliax._src.explicit_loops import split_alike, unsplit
 from haliax._src.jax_helpers import is_jax_array_like, is_typed_key
 from haliax._src.tree import is_named_array, tree_flatten
@@ -94,7 +94,7 @@ def along(op: str, axis: AxisSelector, labels: Sequence[str], values: Sequence[A
         TypeError: If the axis is none, or there is a single random key where there should be many.
     """
     if not isinstance(axis, str | Axis):
-        raise wrong_type(op, "axis", axis, "one Axis or name")
+        raise not_an_axis(op, axis)
     name = axis_name(axis)
     leaves, treedef = tree_flatten(tuple(values))
     dims: dict[int, int] = {}

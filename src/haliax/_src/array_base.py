@@ -15,8 +15,18 @@ from typing import Any, ClassVar, TypeVar, overload
 import jax
 import numpy as np
 
-from haliax._src.axis import Axis, AxisSelection, AxisSelector, AxisSpec, axis_name
-from haliax._src.errors import axis_not_found, bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
+from haliax._src.axis import Axis, AxisSelection, AxisSelector, AxisSpec, axis_name, iter_axes
+from haliax._src.errors import (
+    axis_not_found,
+    bad_value,
+    duplicate_axes,
+    format_shape,
+    kind,
+    not_an_axis,
+    not_axes,
+    size_mismatch,
+    wrong_type,
+)
 
 A = TypeVar("A", bound="NamedArrayBase")
 N = TypeVar("N", bound="NamedArrayBase | jax.Array")
@@ -65,7 +75,7 @@ class NamedArrayBase:
 
     def __init__(self, array: Any, axis_names: AxisSpec | Sequence[AxisSelector] | str):
         """Check names and sizes against the array."""
-        names = normalize_names(axis_names)
+        names = normalize_names("NamedArray", axis_names)
         if hasattr(array, "shape") and _shape_checks.get():
             check_axes("NamedArray", array.shape, names, axis_names)
         _set_array(self, array)
@@ -96,7 +106,7 @@ class NamedArrayBase:
         return shape
 
     def _shape_error(self, shape: tuple[int, ...] | None) -> ValueError:
-        what = f"holds a {type(self.array).__name__}" if shape is None else f"holds an array of shape {tuple(shape)}"
+        what = f"holds {kind(self.array)}" if shape is None else f"holds an array of shape {tuple(shape)}"
         return bad_value(
             "NamedArray",
             f"an array with axes ({', '.join(self.axis_names)}) {what}",
@@ -124,7 +134,7 @@ class NamedArrayBase:
         if isinstance(axes, str | Axis):
             index = self.require_axis("resolve_axis", axes)
             return Axis(self.axis_names[index], self.array.shape[index])
-        return tuple(self.resolve_axis(axis) for axis in selectors(axes))
+        return tuple(self.resolve_axis(axis) for axis in selectors("resolve_axis", axes))
 
     def has_axis(self, axis: AxisSelection) -> bool:
         """Whether every axis of a selection is an axis of this array."""
@@ -132,7 +142,7 @@ class NamedArrayBase:
             return axis in self.axis_names
         if isinstance(axis, Axis):
             return self.shape.get(axis.name) == axis.size
-        return all(self.has_axis(ax) for ax in selectors(axis))
+        return all(self.has_axis(ax) for ax in selectors("has_axis", axis))
 
     @overload
     def axis_size(self, axis: AxisSelector) -> int: ...
@@ -146,7 +156,7 @@ class NamedArrayBase:
         """
         if isinstance(axis, str | Axis):
             return self.array.shape[self.require_axis("axis_size", axis)]
-        return tuple(self.axis_size(ax) for ax in selectors(axis))
+        return tuple(self.axis_size(ax) for ax in selectors("axis_size", axis))
 
     @overload
     def axis_indices(self, axis: AxisSelector) -> int | None: ...
@@ -157,7 +167,7 @@ class NamedArrayBase:
         if isinstance(axis, str | Axis):
             name = axis_name(axis)
             return self.axis_names.index(name) if name in self.axis_names else None
-        return tuple(self.axis_indices(ax) for ax in selectors(axis))
+        return tuple(self.axis_indices(ax) for ax in selectors("axis_indices", axis))
 
     def require_axis(self, op: str, axis: AxisSelector) -> int:
         """The position of one axis.
@@ -174,7 +184,7 @@ class NamedArrayBase:
         name = axis.name if sized else axis
         if name not in self.axis_names:
             if not isinstance(name, str):
-                raise wrong_type(op, "axis", name, "an axis name or an Axis")
+                raise not_an_axis(op, name)
             raise axis_not_found(op, name, self.shape)
         index, sizes = self.axis_names.index(name), self._sizes()
         if sized and axis.size != sizes[index]:
@@ -186,7 +196,7 @@ class NamedArrayBase:
         """The positions of the axes of a selection, which must be distinct; see `require_axis`."""
         if isinstance(axes, str | Axis):
             return (self.require_axis(op, axes),)
-        found = tuple(self.require_axis(op, axis) for axis in selectors(axes, op))
+        found = tuple(self.require_axis(op, axis) for axis in selectors(op, axes))
         if len(set(found)) != len(found):
             raise duplicate_axes(op, [self.axis_names[i] for i in found])
         return found
@@ -228,26 +238,22 @@ def raw_array_or_scalar(x: Any) -> Any:
     return x.array if isinstance(x, NamedArrayBase) else x
 
 
-def selectors(axes: AxisSelection, op: str = "axes") -> tuple[AxisSelector, ...]:
+def selectors(op: str, axes: AxisSelection) -> tuple[AxisSelector, ...]:
     """A selection as a tuple of names and Axis objects; a mapping gives an Axis where it has a size."""
     if isinstance(axes, str | Axis):
         return (axes,)
     if isinstance(axes, Mapping):
         return tuple(name if size is None else Axis(name, size) for name, size in axes.items())
     if not isinstance(axes, Sequence):
-        raise wrong_type(op, "the argument that names axes", axes, "an Axis, a name, or a sequence or mapping of them")
+        raise not_axes(op, axes)
     return tuple(axes)
 
 
-def normalize_names(axis_names: Any) -> tuple[str, ...]:
+def normalize_names(op: str, axis_names: Any) -> tuple[str, ...]:
     """The names of an axis specification; any of its items may be a name or an Axis."""
     if type(axis_names) is tuple and all(type(name) is str for name in axis_names):
         return axis_names
-    if isinstance(axis_names, str | Axis):
-        return (axis_name(axis_names),)
-    if axis_names is None:
-        raise wrong_type("NamedArray", "axis_names", axis_names, "a sequence of axis names or Axis objects")
-    return tuple(axis_name(ax) for ax in axis_names)
+    return tuple(name for name, _ in iter_axes(op, axis_names))
 
 
 def check_axes(op: str, shape: Sequence[int], names: tuple[str, ...], spec: Any) -> None:
@@ -257,7 +263,7 @@ def check_axes(op: str, shape: Sequence[int], names: tuple[str, ...], spec: Any)
     if len(names) != len(shape):
         given = f"an array of shape {tuple(shape)} and {len(names)} names ({', '.join(names)})"
         raise bad_value(op, given, "expected one name for each dimension")
-    for axis, size in zip(selectors(spec), shape, strict=True):
+    for axis, size in zip(selectors(op, spec), shape, strict=True):
         if isinstance(axis, Axis) and axis.size != size:
             raise size_mismatch(op, axis.name, axis.size, size, f"The array has shape {tuple(shape)}.")
 
@@ -275,7 +281,7 @@ def check_shape(jnp_shape: Sequence[int], hax_axes: AxisSelection) -> tuple[Axis
     Raises:
         ValueError: If names repeat, or their number or a given size does not fit the shape.
     """
-    names = normalize_names(hax_axes)
+    names = normalize_names("check_shape", hax_axes)
     check_axes("check_shape", jnp_shape, names, hax_axes)
     return tuple(map(Axis, names, jnp_shape))
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, TypeAlias, TypeVar, overload
 
+import numpy as np
+
 from . import errors
 
 
@@ -65,9 +67,6 @@ Axes = TypeVar("Axes", AxisSpec, AxisSelection)
 Ax = TypeVar("Ax", AxisSelector, Axis)
 """An axis, or what names one: ties the type of a result to the type of an argument."""
 
-ONE_AXIS = "an Axis or a name"
-_SOME_AXES = "an Axis, a name, a sequence of those, or a mapping from names to sizes"
-
 
 def make_axes(**kwargs: int) -> tuple[Axis, ...]:
     """One `Axis` for each keyword, in order.
@@ -98,24 +97,44 @@ def iter_axes(op: str, axes: AxisSelection) -> Iterator[tuple[str, int | None]]:
         TypeError: `axes`, or one of its entries, does not name an axis.
     """
     if isinstance(axes, Axis):
-        yield axes.name, axes.size
+        yield checked(op, axes)
     elif isinstance(axes, str):
         yield axes, None
     elif isinstance(axes, Mapping):
         for name, size in axes.items():
             if not isinstance(name, str):
                 raise errors.wrong_type(op, "a key of the axes", name, "a name")
+            if size is not None:
+                check_is_size(op, name, size)
             yield name, size
     elif isinstance(axes, Sequence):
         for i, axis in enumerate(axes):
             if isinstance(axis, Axis):
-                yield axis.name, axis.size
+                yield checked(op, axis)
             elif isinstance(axis, str):
                 yield axis, None
             else:
-                raise errors.wrong_type(op, f"entry {i} of the axes", axis, ONE_AXIS)
+                raise errors.not_an_axis(op, axis, f"entry {i} of the axes")
     else:
-        raise errors.wrong_type(op, "the argument that names axes", axes, _SOME_AXES)
+        raise errors.not_axes(op, axes)
+
+
+def checked(op: str, axis: Axis) -> tuple[str, int]:
+    """The name and the size of an Axis, once they are sure to be such."""
+    if not isinstance(axis.name, str):
+        raise errors.wrong_type(op, "the name of an Axis", axis.name, "a string")
+    check_is_size(op, axis.name, axis.size)
+    return axis.name, axis.size
+
+
+def check_is_size(op: str, name: str, size: Any) -> None:
+    """Raise unless `size` is a size: an integer that is not negative, traced or symbolic ones included."""
+    if type(size) is int and size >= 0:
+        return
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise errors.wrong_type(op, f"the size of axis {name!r}", size, "an integer")
+    if isinstance(size, int | np.integer) and size < 0:
+        raise errors.bad_value(op, f"axis {name!r} has size {size}", "expected 0 or more")
 
 
 def shape_dict(op: str, axes: AxisSelection) -> dict[str, int | None]:

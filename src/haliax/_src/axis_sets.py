@@ -11,7 +11,6 @@ from typing import overload
 
 from . import errors
 from .axis import (
-    ONE_AXIS,
     Axes,
     Axis,
     AxisSelection,
@@ -204,7 +203,7 @@ def is_axis_compatible(ax1: AxisSelector, ax2: AxisSelector) -> bool:
     """
     for i, axis in enumerate((ax1, ax2), 1):
         if not isinstance(axis, AxisSelector):
-            raise errors.wrong_type("is_axis_compatible", f"ax{i}", axis, ONE_AXIS)
+            raise errors.not_an_axis("is_axis_compatible", axis, f"ax{i}")
     return selects_axis(ax1, ax2)
 
 
@@ -224,7 +223,7 @@ def replace_axis(axis_spec: Axes, old: AxisSelector, new: Axes) -> Axes:
         ValueError: `old` is absent or has another size, or an axis of `new` is there already.
     """
     if not isinstance(old, AxisSelector):
-        raise errors.wrong_type("replace_axis", "old", old, ONE_AXIS)
+        raise errors.not_an_axis("replace_axis", old, "old")
     shape = shape_with("replace_axis", axis_spec, shape_dict("replace_axis", old))
     inserted = shape_dict("replace_axis", new)
     replaced: list[tuple[str, int | None]] = []

@@ -56,7 +56,7 @@ def named(a: Any, axis: AxisSelection) -> NamedArray:
     array = a if isinstance(a, jax.Array | jax.ShapeDtypeStruct) else jnp.asarray(a)
     if isinstance(axis, str) and len(array.shape) != 1:
         axis = tuple(axis.split())
-    names = normalize_names(axis)
+    names = normalize_names("named", axis)
     if are_shape_checks_enabled():
         check_axes("named", array.shape, names, axis)
     return wrap(array, names)

@@ -109,8 +109,8 @@ def dot(
     plan = plan_dot(
         tuple([a.axis_names for a in named]),
         tuple([a._sizes() for a in named]),
-        axis if axis is None or isinstance(axis, str) else selectors(axis),  # pyright: ignore[reportArgumentType]
-        None if out_axes is None else selectors(out_axes),  # pyright: ignore[reportArgumentType]
+        axis if axis is None or isinstance(axis, str) else selectors("dot", axis),  # pyright: ignore[reportArgumentType]
+        None if out_axes is None else selectors("dot", out_axes),  # pyright: ignore[reportArgumentType]
     )
     return contract("dot", plan, plan.names, named, precision, preferred_element_type, dot_general)
 
@@ -201,7 +201,7 @@ def _contracted(axis: str | tuple[AxisSelector, ...] | None, shape: dict[str, in
     """The names of the contracted axes, once they are known to exist."""
     if axis is None:
         return set(shape)
-    selection = selectors(axis)
+    selection = selectors("dot", axis)
     for ax in selection:
         name = axis_name(ax)
         if name not in shape:

@@ -1,13 +1,18 @@
 """One builder for each kind of user error.
 
 A message says the operation, what was given, what was expected and what to do. Builders take names and sizes, never
-arrays, so a message can not leak (or wait for) array values.
+arrays, so a message can not leak (or wait for) array values. Where a value has the wrong type, only its kind is shown.
 """
 
 from __future__ import annotations
 
 import difflib
+import types
 from collections.abc import Iterable, Mapping
+
+import jax
+import numpy as np
+from jax.core import Tracer
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -19,6 +24,39 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def format_shape(shape: Mapping[str, int | None]) -> str:
     """Axes as `batch=8, time=128`; an axis without a size is shown by name; `no axes` if there are none."""
     return ", ".join(name if size is None else f"{name}={size}" for name, size in shape.items()) or "no axes"
+
+
+_WORDS = {
+    str: "a string",
+    types.FunctionType: "a function",
+    types.BuiltinFunctionType: "a function",
+    types.MethodType: "a method",
+}
+
+
+def kind(value: object) -> str:
+    """What a value is, in people's words: `None`, `a float`, `a jax array of shape (3,)`; never the value itself."""
+    if value is None or value is ...:
+        return "None" if value is None else "`...`"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    word = _WORDS.get(type(value)) or _array_kind(value)
+    if word:
+        return word
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
+
+
+def _array_kind(value: object) -> str | None:
+    """What an array without names is; None for anything else."""
+    if isinstance(value, np.generic):
+        return f"a numpy {value.dtype}"
+    if not isinstance(value, jax.Array | np.ndarray):
+        return None
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return f"random keys of shape {value.shape}" if value.shape else "a random key"
+    origin = "traced" if isinstance(value, Tracer) else "jax" if isinstance(value, jax.Array) else "numpy"
+    return f"a {origin} array of shape {value.shape}"
 
 
 def problem(op: str, given: str, expected: str = "", remedy: str = "") -> str:
@@ -50,10 +88,19 @@ def duplicate_axes(op: str, names: Iterable[str], remedy: str = "") -> ValueErro
 
 
 def wrong_type(op: str, argument: str, value: object, expected: str, remedy: str = "") -> TypeError:
-    """An argument has a type that the operation can not use; only the type is shown, never the value."""
-    kind = type(value).__name__
-    article = "an" if kind[0] in "aeiouAEIO" else "a"
-    return TypeError(problem(op, f"{argument} is {article} {kind}", f"expected {expected}", remedy))
+    """An argument has a type that the operation can not use; only its kind is shown, never the value."""
+    verb = "are" if argument in ("the axes", "the arrays") else "is"
+    return TypeError(problem(op, f"{argument} {verb} {kind(value)}", f"expected {expected}", remedy))
+
+
+def not_an_axis(op: str, value: object, argument: str = "the axis") -> TypeError:
+    """What should name one axis does not."""
+    return wrong_type(op, argument, value, "an Axis or a name")
+
+
+def not_axes(op: str, value: object) -> TypeError:
+    """What should name any number of axes does not."""
+    return wrong_type(op, "the axes", value, "an Axis, a name, a sequence of those, or a mapping from names to sizes")
 
 
 def wrong_dtype(op: str, argument: str, dtype: object, expected: str, remedy: str = "") -> TypeError:

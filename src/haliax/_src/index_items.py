@@ -13,7 +13,7 @@ from jax.core import Tracer
 from haliax._src.array_base import NamedArrayBase, as_places, raw_array_or_scalar, require_named, wrap
 from haliax._src.axis import AxisSelector
 from haliax._src.dslice import dslice
-from haliax._src.errors import bad_value, duplicate_axes, problem, wrong_dtype, wrong_type
+from haliax._src.errors import bad_value, duplicate_axes, kind, problem, wrong_dtype, wrong_type
 
 ALL = slice(None)
 """All of a dimension."""
@@ -101,7 +101,7 @@ def _bound(op: str, name: str, bound: Any) -> int | None:
     raw = raw_array_or_scalar(bound)
     if raw is None or (hasattr(raw, "__index__") and not isinstance(raw, Tracer)):
         return None if raw is None else operator.index(raw)
-    given = f"a bound of the slice of axis {name!r} is {'traced' if isinstance(raw, Tracer) else type(raw).__name__}"
+    given = f"a bound of the slice of axis {name!r} is {kind(raw)}"
     raise TypeError(problem(op, given, "expected a static integer", "For a traced start use haliax.ds(start, size)."))
 
 

@@ -85,8 +85,8 @@ def ensure_scalar(x: Any, *, name: str = "value") -> Any:
     if not is_jax_array_like(x):
         return x
     if not is_scalarish(x):
-        shape = format_shape(x.shape) if isinstance(x.shape, Mapping) else f"shape {tuple(x.shape)}"
-        raise wrong_type("ensure_scalar", name, x, "a scalar", f"It has {shape}.")
+        remedy = f"It has {format_shape(x.shape)}." if isinstance(x.shape, Mapping) else ""
+        raise wrong_type("ensure_scalar", name, x, "a scalar", remedy)
     return x.array if hasattr(x, "axis_names") else x
 
 

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 
 from haliax._src.array_base import A, NamedArrayBase, require_named
 from haliax._src.axis import (
-    ONE_AXIS,
     Axis,
     AxisSelection,
     AxisSelector,
@@ -24,7 +23,7 @@ from haliax._src.axis import (
     iter_axes,
 )
 from haliax._src.axis_order import replace_missing_with_ellipsis
-from haliax._src.errors import bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
+from haliax._src.errors import bad_value, duplicate_axes, format_shape, not_an_axis, size_mismatch
 from haliax._src.explicit_axes import laid_out_by_name, reshape
 from haliax._src.rearrange import axis_spec_rearrange, permute
 
@@ -291,7 +290,7 @@ def one_name(op: str, axis: AxisSelector) -> str:
     if isinstance(axis, Axis):
         return axis.name
     if not isinstance(axis, str):
-        raise wrong_type(op, "the axis", axis, ONE_AXIS)
+        raise not_an_axis(op, axis)
     return axis
 
 

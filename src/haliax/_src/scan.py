@@ -23,7 +23,7 @@ from haliax._src.checkpointing import (
     ScanCheckpointPolicy,
     find_closest_divisible_int_to_sqrt as find_closest_divisible_int_to_sqrt,
 )
-from haliax._src.errors import problem, wrong_type
+from haliax._src.errors import kind, problem, wrong_type
 from haliax._src.explicit_axes import explicit_mesh
 from haliax._src.explicit_loops import CarryLayout, keep_layouts
 from haliax._src.jax_helpers import Static, is_jax_array_like, multilevel_scan
@@ -306,4 +306,4 @@ def _kind(leaf: Any) -> str:
         return f"{_kind(leaf.array)} with axes ({', '.join(leaf.axis_names)})"
     if is_traceable(leaf):
         return f"{jnp.result_type(leaf)}[{', '.join(str(n) for n in jnp.shape(leaf))}]"
-    return f"a {type(leaf).__name__}"
+    return kind(leaf)

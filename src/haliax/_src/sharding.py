@@ -78,7 +78,7 @@ def pspec_for_axis(axis: AxisSelection, mapping: ResourceMapping | None = None) 
     Returns:
         A PartitionSpec with one entry for each axis.
     """
-    names = [axis_name(ax) for ax in selectors(axis)]
+    names = [axis_name(ax) for ax in selectors("pspec_for_axis", axis)]
     return pspec_for_names(names, mapping if mapping is not None else current_mapping())
 
 

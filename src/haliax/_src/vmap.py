@@ -67,7 +67,7 @@ def vmap(
     """
     if isinstance(fn, classmethod | staticmethod):
         return type(fn)(vmap(fn.__func__, axis, default=default, args=args, kwargs=kwargs))  # pyright: ignore[reportReturnType]
-    axes = selectors(axis)
+    axes = selectors("vmap", axis)
     signature = _signature(fn)
     try:
         rules = signature.bind_partial(*args, **(kwargs or {})).arguments
