@@ -13,14 +13,15 @@ SRC = ROOT / "src"
 ORDER = """
     __about__ _src
     types field testing
-    _src.util _src.callables _src.jax_compat _src.errors _src.compile_utils _src.jax_helpers
+    _src.util _src.callables _src.jax_compat _src.errors _src.refused _src.compile_utils _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources _src.layout_text _src.transfers _src.layouts
     _src.array_base _src.repr _src.treescope_view _src.array_protocols _src.annotations
     _src.explicit_axes _src.explicit_loops _src.broadcasting
     _src.describe _src.families _src.wrapping _src.operators
     _src.elementwise _src.reductions _src.quantiles _src.axiswise
-    _src.rearrange_plan _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices _src.padding _src.sets _src.bits
+    _src.rearrange_plan _src.rearrange _src.reshape _src.comparison _src.selection _src.matrices
+    _src.padding _src.sets _src.bits
     _src.index_items _src.windows _src.index_plan _src.at_index _src.index_program _src.indexing _src.at _src.slicing
     _src.dot _src.einsum_plan _src.einsum
     _src.named_array _src.creation core wrap
@@ -32,7 +33,8 @@ ORDER = """
     _src.forced_host_shim _src.mesh_mismatch
     _src.signature _src.jit_options _src.jit_plan _src.differences _src.retraces _src.program _src.aot
     _src.hlo_collectives _src.explanation _src.explain _src.named_jit _src.shard_map partitioning
-    _src.state_dict state_dict
+    _src.safetensors_io _src.best_effort _src.make_mesh _src.tensor_parts _src.tensor_files
+    _src.state_dict_naming _src.state_dict_layouts _src.state_dict_loading _src.state_dict_torch _src.state_dict state_dict
     _src.shard_grid _src.visualize _src.plot _src.module_contents _src.diagnose debug
     _src.dot_general _src.fp8
     nn.activations nn.mup nn.normalization nn.dropout nn.pool nn.conv nn.loss nn.attention

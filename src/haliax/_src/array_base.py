@@ -226,10 +226,11 @@ def wrap(array: Any, axis_names: tuple[str, ...]) -> Any:
     return new
 
 
-def require_named(op: str, array: A) -> A:
+def require_named(op: str, array: A, argument: str = "the array") -> A:
     """The array itself, if it is a named one; otherwise an error that says how to name its axes."""
     if not isinstance(array, NamedArrayBase):
-        raise wrong_type(op, "the array", array, "a NamedArray", "Name its axes with haliax.named(array, axes).")
+        remedy = "Name its axes with haliax.named(array, axes)." if is_raw(array) else ""
+        raise wrong_type(op, argument, array, "a NamedArray", remedy)
     return array
 
 
@@ -289,6 +290,11 @@ def check_shape(jnp_shape: Sequence[int], hax_axes: AxisSelection) -> tuple[Axis
 def is_scalar(x: Any) -> bool:
     """Whether `x` can meet a named array without having names: a number, or an array of rank 0."""
     return isinstance(x, bool | int | float | complex | np.generic) or getattr(x, "ndim", None) == 0
+
+
+def is_raw(x: Any) -> bool:
+    """Whether `x` is an unnamed array or a number."""
+    return not isinstance(x, NamedArrayBase) and (is_scalar(x) or hasattr(x, "ndim"))
 
 
 def as_places(x: Any) -> Any:

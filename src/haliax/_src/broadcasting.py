@@ -273,14 +273,14 @@ def as_named(op: str, a: Any) -> Any:
     raise not_a_scalar(op, a)
 
 
-def not_a_scalar(op: str, value: Any) -> TypeError | ValueError:
+def not_a_scalar(op: str, value: Any, argument: str = "an operand") -> TypeError | ValueError:
     """The error for an operand without names that is no scalar: a ValueError for an array, a TypeError otherwise."""
     shape = getattr(value, "shape", None)
     if shape is None:
-        return wrong_type(op, "an operand", value, "a NamedArray or a scalar")
+        return wrong_type(op, argument, value, "a NamedArray or a scalar")
     return bad_value(
         op,
-        f"an operand is an unnamed array of shape {tuple(shape)}",
+        f"{argument} is an unnamed array of shape {tuple(shape)}",
         "expected a NamedArray or a scalar",
         "Name its axes with haliax.named(array, axes).",
     )

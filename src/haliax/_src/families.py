@@ -15,12 +15,13 @@ from typing import Any, Protocol, TypeVar, cast, overload
 import jax
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, NamedArrayBase, is_scalar
+from haliax._src.array_base import A, NamedArrayBase, is_raw as is_raw, is_scalar, raw_array_or_scalar
 from haliax._src.axis import Axis, AxisSelection
 from haliax._src.broadcasting import Alignment, aligned_plan, binary_plan, not_a_scalar, operand_alignment
 from haliax._src.describe import documented
 from haliax._src.errors import bad_value, format_shape, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import REFUSALS, by_name
+from haliax._src.refused import explain
 
 T = TypeVar("T")
 
@@ -76,10 +77,16 @@ def unary(fn: Callable[..., Any], doc: str | None = None, *, name: str | None = 
     Returns:
         A function that keeps the axes of a named array, and is `fn` on anything else.
     """
+    op_name = name or fn.__name__
 
     def op(a: Any) -> Any:
         if isinstance(a, NamedArrayBase):
-            return a.like(fn(a.array), a.axis_names)
+            try:
+                return a.like(fn(a.array), a.axis_names)
+            except (TypeError, ValueError) as refusal:
+                explain(op_name, fn, refusal, [a.array])
+                raise
+        check_operand(op_name, a)
         return fn(a)
 
     _identify(op, fn, doc, name, module)
@@ -104,7 +111,12 @@ def binary(
     op_name = name or fn.__name__
 
     def op(a: Any, b: Any) -> Any:
-        return apply_binary(op_name, fn, a, b, compiled=True)
+        try:
+            return apply_binary(op_name, fn, a, b, compiled=True)
+        except (TypeError, ValueError) as refusal:
+            if is_operand(a) and is_operand(b):
+                explain(op_name, fn, refusal, [raw_array_or_scalar(a), raw_array_or_scalar(b)])
+            raise
 
     _identify(op, fn, doc, name, module)
     parameters = {
@@ -175,17 +187,31 @@ def apply_binary(name: str, fn: Callable[..., Any], a: Any, b: Any, *, compiled:
         if is_scalar(a):
             return b.like(fn(a, b.array), b.axis_names)
         raise not_a_scalar(name, a)
+    check_operand(name, a)
+    check_operand(name, b)
     return fn(a, b)
 
 
-def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+def is_operand(x: Any) -> bool:
+    """Whether an elementwise operation can use `x`: a named array, an unnamed one or a number."""
+    return isinstance(x, NamedArrayBase) or is_raw(x) or hasattr(x, "__jax_array__")
+
+
+def check_operand(op: str, x: Any) -> None:
+    """Raise a TypeError unless an elementwise operation can use `x`."""
+    if not is_operand(x):
+        raise wrong_type(op, "an operand", x, "a NamedArray, an array or a number")
+
+
+def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, none_allowed: bool = False, **options: Any) -> Any:
     """Apply an elementwise function of any number of raw arrays by name.
 
     Args:
         name: The operation, for error messages.
         fn: The function on raw arrays, which outlives the call: without options, it is compiled together with the
             alignment of its operands, and kept.
-        *operands: Named arrays, of which one has all axes of the others; scalars; None.
+        *operands: Named arrays, of which one has all axes of the others; scalars; None for what is not given.
+        none_allowed: Whether an operand after the first may be None.
         **options: Options of `fn`.
 
     Returns:
@@ -196,12 +222,15 @@ def apply_aligned(name: str, fn: Callable[..., Any], *operands: Any, **options: 
         TypeError: If an operand is no array.
     """
     known = tuple([(x.axis_names, x._sizes()) if isinstance(x, NamedArrayBase) else None for x in operands])
+    if None in known:
+        for i, (x, axes) in enumerate(zip(operands, known, strict=True)):
+            if axes is not None or is_scalar(x) or (none_allowed and i and x is None):
+                continue
+            if any(known):
+                raise not_a_scalar(name, x)
+            check_operand(name, x)
     if not any(known):
         return fn(*operands, **options)
-    if None in known:
-        for x, axes in zip(operands, known, strict=True):
-            if axes is None and x is not None and not is_scalar(x):
-                raise not_a_scalar(name, x)
     names, alignments, first = aligned_plan(name, known)
     raw = [x.array if axes else x for x, axes in zip(operands, known, strict=True)]
     try:
@@ -277,7 +306,10 @@ def reduce_named(
             if where is None:
                 return array.like(fn(array.array, axis=position, **kwargs), names)
             return _reduce(op, fn, position, names, kwargs, array, where)
-        except REFUSALS as refusal:
+        except (*REFUSALS, TypeError) as refusal:
+            _explain_along(op, fn, refusal, array, position, kwargs)
+            if not isinstance(refusal, REFUSALS):
+                raise
             reduce = functools.partial(_reduce, op, fn, position, names, kwargs)
             return by_name(op, refusal, reduce, array, where)
     if is_raw(array):
@@ -344,13 +376,36 @@ def axiswise(
 
         try:
             return apply(array, where)
-        except REFUSALS as refusal:
+        except (*REFUSALS, TypeError) as refusal:
+            _explain_along(op, fn, refusal, array, dims, kwargs)
+            if not isinstance(refusal, REFUSALS):
+                raise
             return by_name(op, refusal, apply, array, where)
     if is_raw(array):
         check_unnamed(op, array, axis, where)
         return fn(array, axis=axis, **kwargs) if where is None else fn(array, axis=axis, where=where, **kwargs)
     again = functools.partial(axiswise, fn, where=where, single_axis_only=single_axis_only, name=name, **kwargs)
     return map_tree(op, lambda leaf: again(leaf, axis), array)
+
+
+def _explain_along(
+    op: str,
+    fn: Callable[..., Any],
+    refusal: Exception,
+    array: NamedArrayBase,
+    dims: int | tuple[int, ...] | None,
+    options: dict[str, Any],
+) -> None:
+    """Raise an error that says why a function has refused an array, if that is known; see `explain`."""
+    if type(refusal) not in (TypeError, ValueError):
+        return
+    explain(op, functools.partial(fn, axis=None), refusal, [array.array], options)
+    sizes = array._sizes()
+    reduced = range(len(sizes)) if dims is None else (dims,) if isinstance(dims, int) else dims
+    for dim in reduced:
+        if sizes[dim] == 0:
+            given = f"there is no element along axis {array.axis_names[dim]!r}"
+            raise bad_value(op, given, "expected at least one") from refusal
 
 
 def one_axis(op: str, dims: tuple[int, ...]) -> int:
@@ -383,11 +438,6 @@ def check_unnamed(op: str, array: Any, axis: Any, where: Any = None) -> None:
 
 
 # --- Trees ---
-
-
-def is_raw(x: Any) -> bool:
-    """Whether `x` is an unnamed array or a number."""
-    return not isinstance(x, NamedArrayBase) and (is_scalar(x) or hasattr(x, "ndim"))
 
 
 def map_tree(op: str, fn: Callable[[Any], Any], tree: T) -> T:

@@ -105,7 +105,7 @@ def clip(array: Any, a_min: Any = None, a_max: Any = None) -> Any:
     Source:
         `jax.numpy.clip`
     """
-    return apply_aligned("clip", jnp.clip, array, a_min, a_max)
+    return apply_aligned("clip", jnp.clip, array, a_min, a_max, none_allowed=True)
 
 
 @laid_out_by_name("top_k")
