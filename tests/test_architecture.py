@@ -24,7 +24,7 @@ ORDER = """
     _src.padding _src.sets _src.bits
     _src.index_items _src.windows _src.index_plan _src.at_index _src.index_program _src.indexing _src.at _src.slicing
     _src.dot _src.einsum_plan _src.einsum
-    _src.named_array _src.creation core wrap
+    _src.named_array _src.creation _src.joining core wrap
     haxtyping ops fft poly specialized_fns _src.ref_parts ref
     _src.tree tree util
     _src.distributed jax_utils

@@ -243,10 +243,10 @@ ERRORS = [
     (lambda: hax.ones((H, H)), "ones: axis 'H' occurs more than once in (H, H)."),
     (
         lambda: hax.full((H, W), jnp.ones(3)),
-        "full: an operand is an unnamed array of shape (3,); expected a NamedArray or a scalar."
+        "full: the fill value is an unnamed array of shape (3,); expected a NamedArray or a scalar."
         " Name its axes with haliax.named(array, axes).",
     ),
-    (lambda: hax.arange(W, start=hax.zeros(H)), "arange: an operand has H=2; expected a scalar."),
+    (lambda: hax.arange(W, start=hax.zeros(H)), "arange: start has H=2; expected a scalar."),
     (lambda: hax.linspace((H, W), start=0, stop=1), "linspace: 2 axes were given; expected one axis."),
     (
         lambda: hax.stack("s", [HW, HD]),
@@ -271,7 +271,7 @@ ERRORS = [
         "concatenate: axis 'H' has size 5; expected 4. The sizes of the arrays must add up to it.",
     ),
     (lambda: hax.repeat(HW, 2, "Q"), "repeat: no axis 'Q'; the array has H=2, W=3."),
-    (lambda: hax.repeat(HW, hax.ones(W), "H"), "repeat: the repeats have W=3; expected no axis but 'H'."),
+    (lambda: hax.repeat(HW, hax.ones(W), "H"), "repeat: the counts have W=3; expected H=2, or no axes."),
     (
         lambda: hax.tile(HW, {Axis("H", 3): 2}),
         "tile: axis 'H' has size 3; expected 2. An Axis must have the size that the array has.",

@@ -70,7 +70,6 @@ from haliax._src.comparison import (
 )
 from haliax._src.creation import (
     arange as arange,
-    concatenate as concatenate,
     full as full,
     full_like as full_like,
     geomspace as geomspace,
@@ -79,9 +78,6 @@ from haliax._src.creation import (
     named as named,
     ones as ones,
     ones_like as ones_like,
-    repeat as repeat,
-    stack as stack,
-    tile as tile,
     zeros as zeros,
     zeros_like as zeros_like,
 )
@@ -199,6 +195,7 @@ from haliax._src.elementwise import (
 )
 from haliax._src.indexing import index as index, take as take
 from haliax._src.jax_helpers import tree_checkpoint_name as tree_checkpoint_name
+from haliax._src.joining import concatenate as concatenate, repeat as repeat, stack as stack, tile as tile
 from haliax._src.matrices import trace as trace, tril as tril, triu as triu
 from haliax._src.named_array import NamedArray as NamedArray
 from haliax._src.named_jit import fsdp as fsdp, named_jit as named_jit

@@ -229,7 +229,7 @@ def wrap(array: Any, axis_names: tuple[str, ...]) -> Any:
 def require_named(op: str, array: A, argument: str = "the array") -> A:
     """The array itself, if it is a named one; otherwise an error that says how to name its axes."""
     if not isinstance(array, NamedArrayBase):
-        remedy = "Name its axes with haliax.named(array, axes)." if is_raw(array) else ""
+        remedy = "Name its axes with haliax.named(array, axes)." if is_raw(array) or isinstance(array, list | tuple) else ""
         raise wrong_type(op, argument, array, "a NamedArray", remedy)
     return array
 

@@ -10,12 +10,13 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+import jax
 import numpy as np
 import wadler_lindig as wl
 from jax.core import Tracer
 
 from haliax._src import repr as _repr, treescope_view
-from haliax._src.array_base import A, NamedArrayBase
+from haliax._src.array_base import A, NamedArrayBase, raw_array_or_scalar
 from haliax._src.errors import bad_value, format_shape, problem
 
 
@@ -59,6 +60,11 @@ class ArrayProtocols(NamedArrayBase):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.array, dtype=dtype, copy=copy)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        # numpy sees the array without its names, as in `numpy.asarray`
+        raw = jax.tree.map(raw_array_or_scalar, (args, kwargs), is_leaf=lambda x: isinstance(x, NamedArrayBase))
+        return func(*raw[0], **raw[1])
 
     def tolist(self) -> Any:
         """The elements as nested lists of numbers; a number if there are no axes."""
@@ -118,6 +124,10 @@ class ArrayProtocols(NamedArrayBase):
     def __iter__(self) -> Iterator[NoReturn]:
         remedy = "Use unbind(axis) for the arrays along one axis."
         raise TypeError(problem("iter", self._has(), "along which one to go is not said", remedy))
+
+    def __contains__(self, item: Any) -> NoReturn:
+        remedy = "Use has_axis(name) for an axis, and any(x == value) for an element."
+        raise TypeError(problem("in", self._has(), "an axis or an element is not said", remedy))
 
     def _has(self) -> str:
         return f"the array has {format_shape(dict.fromkeys(self.axis_names))}"

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from haliax._src.array_base import A, NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, PartialAxisSpec, axis_name, check_size
 from haliax._src.axis_order import order_axes
-from haliax._src.errors import axis_not_found, bad_value, size_mismatch, wrong_type
+from haliax._src.errors import axis_not_found, bad_value, duplicate_axes, size_mismatch, wrong_type
 from haliax._src.explicit_axes import REFUSALS, by_name, entries
 from haliax._src.jax_compat import ShardingTypeError
 from haliax._src.util import UNSPECIFIED, Unspecified
@@ -146,13 +146,16 @@ def _positional_axis(arrays: Sequence[Any], axis: Any) -> Any:
     for i, a in enumerate(arrays):
         if isinstance(a, NamedArrayBase):
             continue
-        if a is not None and not isinstance(a, AxisSelector | Sequence | dict):
+        selects = a is None or isinstance(a, AxisSelector | Sequence | dict)
+        if given or not selects:
             remedy = "Name its axes with haliax.named(array, axes)." if hasattr(a, "shape") else ""
-            raise wrong_type("dot", f"argument {i}", a, "a NamedArray or a selection of axes", remedy)
+            expected = "a NamedArray" if given else "a NamedArray or a selection of axes"
+            remedy = "The axes to contract are given already." if given and selects else remedy
+            raise wrong_type("dot", f"argument {i}", a, expected, remedy)
         given.append(a)
-    if len(given) != 1:
-        what = f"{len(given)} selections of axes were given" if given else "the axes to contract were not given"
-        raise bad_value("dot", what, "expected one selection", "Pass axis=...; axis=None contracts all axes.")
+    if not given:
+        given_not = "the axes to contract were not given"
+        raise bad_value("dot", given_not, "expected one selection", "Pass axis=...; axis=None contracts all axes.")
     return given[0]
 
 
@@ -208,7 +211,10 @@ def _contracted(axis: str | tuple[AxisSelector, ...] | None, shape: dict[str, in
             raise axis_not_found("dot", name, shape, owner="the arrays have")
         if not isinstance(ax, str):
             check_size("dot", name, ax.size, shape[name])
-    return {axis_name(ax) for ax in selection}
+    names = [axis_name(ax) for ax in selection]
+    if len(set(names)) < len(names):
+        raise duplicate_axes("dot", names)
+    return set(names)
 
 
 def _path(operands: tuple[Names, ...], shape: dict[str, int], out: Names) -> list[tuple[int, int, tuple[int, ...]]]:

@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from haliax._src.array_base import N, NamedArrayBase
 from haliax._src.describe import documented
 from haliax._src.families import apply_binary, binary, separate, unary
+from haliax._src.refused import check_dtype
 from haliax.types import DTypeLike
 
 # --- One array ---
@@ -96,6 +97,7 @@ def round(a: N, decimals: int = 0) -> N:
 @documented(jnp.astype, {**_ONE, "dtype": "The dtype of the result."}, _SAME)
 def astype(a: N, dtype: DTypeLike) -> N:
     """Each element, converted to a dtype."""
+    check_dtype("astype", dtype)
     if isinstance(a, NamedArrayBase):
         return a.like(a.array.astype(dtype), a.axis_names)
     return jnp.astype(a, dtype)

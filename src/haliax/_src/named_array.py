@@ -29,7 +29,7 @@ from haliax._src.array_base import A, NamedArrayBase, wrap
 from haliax._src.array_protocols import ArrayProtocols
 from haliax._src.at import At
 from haliax._src.families import Binary
-from haliax._src.operators import equality, no_matmul, operator, reflected
+from haliax._src.operators import equality, no_matmul, operator, power, reflected
 
 
 class NamedArray(ArrayProtocols):
@@ -61,7 +61,7 @@ class NamedArray(ArrayProtocols):
     __floordiv__, __rfloordiv__ = operator(elementwise.floor_divide), reflected(elementwise.floor_divide)
     __mod__, __rmod__ = operator(elementwise.mod), reflected(elementwise.mod)
     __divmod__, __rdivmod__ = operator(elementwise.divmod), reflected(elementwise.divmod)
-    __pow__, __rpow__ = operator(elementwise.power), reflected(elementwise.power)
+    __pow__, __rpow__ = power(elementwise.power), reflected(elementwise.power)
     __matmul__, __rmatmul__ = no_matmul, no_matmul
     __lshift__, __rlshift__ = operator(elementwise.left_shift), reflected(elementwise.left_shift)
     __rshift__, __rrshift__ = operator(elementwise.right_shift), reflected(elementwise.right_shift)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Never, NoReturn, TypeVar, cast
 
 from haliax._src.array_base import NamedArrayBase, is_scalar
-from haliax._src.errors import bad_value
+from haliax._src.errors import bad_value, problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,6 +64,19 @@ def _takes_over(x: Any) -> bool:
 def _is_foreign(x: Any) -> bool:
     """Whether an operand is no array at all."""
     return not (isinstance(x, NamedArrayBase) or is_scalar(x) or hasattr(x, "shape"))
+
+
+def power(op: F) -> F:
+    """The operator `**`, which Python gives a modulus too: pow(x, 2, 3)."""
+    method = operator(op)
+
+    @functools.wraps(op)
+    def with_modulus(a: Any, b: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            raise TypeError(problem("pow", "a modulus was given", "expected none", "Write (a ** b) % modulus."))
+        return method(a, b)
+
+    return cast(F, with_modulus)
 
 
 def no_matmul(a: Any, b: Never) -> NoReturn:

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, require_named
+from haliax._src.array_base import A, NamedArrayBase, is_raw, raw_array_or_scalar, require_named
 from haliax._src.axis import (
     Axis,
     AxisSelection,
@@ -23,7 +23,15 @@ from haliax._src.axis import (
     iter_axes,
 )
 from haliax._src.axis_order import replace_missing_with_ellipsis
-from haliax._src.errors import bad_value, duplicate_axes, format_shape, not_an_axis, size_mismatch
+from haliax._src.errors import (
+    bad_value,
+    duplicate_axes,
+    format_shape,
+    not_an_axis,
+    size_mismatch,
+    wrong_dtype,
+    wrong_type,
+)
 from haliax._src.explicit_axes import laid_out_by_name, reshape
 from haliax._src.rearrange import axis_spec_rearrange, permute
 
@@ -43,6 +51,9 @@ def rename(array: A, renames: Mapping[AxisSelector, AxisSelector]) -> A:
         ValueError: If two axes would have one name, or a size does not fit.
     """
     require_named("rename", array)
+    if not isinstance(renames, Mapping):
+        remedy = 'Write rename({"old": "new"}).'
+        raise wrong_type("rename", "the renaming", renames, "a mapping from old to new names", remedy)
     new_names: dict[str, str] = {}
     for old, new in renames.items():
         name = one_name("rename", old)
@@ -280,9 +291,23 @@ def roll(array: A, shift: Any, axis: AxisSelection) -> A:
         `jax.numpy.roll`
     """
     dims = require_named("roll", array).require_axes("roll", axis)
-    if isinstance(shift, NamedArrayBase):
-        shift = shift.scalar()
-    return array.like(jnp.roll(array.array, shift, dims), array.axis_names)
+    return array.like(jnp.roll(array.array, _shifts("roll", shift, len(dims)), dims), array.axis_names)
+
+
+def _shifts(op: str, shift: Any, count: int) -> Any:
+    """How far to shift along each of some axes: integers without their wrapping."""
+    several = isinstance(shift, list | tuple)
+    raw = [raw_array_or_scalar(one) for one in shift] if several else raw_array_or_scalar(shift)
+    for one in raw if several else [raw]:
+        if not is_raw(one):
+            raise wrong_type(op, "the shift", one, "an integer, or a sequence with one for each axis")
+        if not jnp.issubdtype(jnp.result_type(one), jnp.integer):
+            raise wrong_dtype(op, "the shift", jnp.result_type(one), "integers")
+    shape = (len(raw),) if several else jnp.shape(raw)
+    if shape not in ((), (1,), (count,)):
+        given = format_shape(shift.shape) if isinstance(shift, NamedArrayBase) else f"shape {shape}"
+        raise bad_value(op, f"the shift has {given}", f"expected one integer, or {count}: one for each axis")
+    return raw
 
 
 def one_name(op: str, axis: AxisSelector) -> str:
