@@ -14,6 +14,7 @@ from haliax import (
     random as random,
     ref as ref,
     specialized_fns as specialized_fns,
+    state_dict as state_dict,
     tree as tree,
     tree_util as tree_util,
     util as util,
@@ -55,6 +56,7 @@ from haliax._src.axiswise import (
     nancumsum as nancumsum,
     sort as sort,
 )
+from haliax._src.best_effort import best_effort_sharding as best_effort_sharding
 from haliax._src.bits import packbits as packbits, unpackbits as unpackbits
 from haliax._src.broadcasting import (
     broadcast_arrays as broadcast_arrays,
@@ -196,6 +198,7 @@ from haliax._src.elementwise import (
 from haliax._src.indexing import index as index, take as take
 from haliax._src.jax_helpers import tree_checkpoint_name as tree_checkpoint_name
 from haliax._src.joining import concatenate as concatenate, repeat as repeat, stack as stack, tile as tile
+from haliax._src.make_mesh import make_mesh as make_mesh
 from haliax._src.matrices import trace as trace, tril as tril, triu as triu
 from haliax._src.named_array import NamedArray as NamedArray
 from haliax._src.named_jit import fsdp as fsdp, named_jit as named_jit

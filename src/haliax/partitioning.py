@@ -2,8 +2,10 @@
 
 import contextlib as _contextlib
 
+from haliax._src.best_effort import best_effort_sharding as best_effort_sharding
 from haliax._src.explanation import Explanation as Explanation
 from haliax._src.jax_helpers import F as F
+from haliax._src.make_mesh import make_mesh as make_mesh
 from haliax._src.mesh_mismatch import MeshMismatchError as MeshMismatchError, MeshMismatchWarning as MeshMismatchWarning
 from haliax._src.named_jit import (
     NamedJit as NamedJit,

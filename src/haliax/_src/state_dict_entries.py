@@ -1,0 +1,154 @@
+"""What is known of the entries of a state dict while a module is loaded from it: looked up, missing, not fitting."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+
+from haliax._src.errors import nearest
+from haliax._src.safetensors_io import StoredTensor
+from haliax._src.state_dict_layouts import Layout
+from haliax._src.tensor_parts import as_tensor, everything, put
+
+
+class StateDictError(ValueError, KeyError):
+    """Entries of a state dict are missing, left over, or do not fit; a KeyError too, as it was for missing ones."""
+
+    __str__ = ValueError.__str__  # that of KeyError shows a repr
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loaded:
+    """What stands in the place of an array of a template.
+
+    Args:
+        name: Its name in the state dict; layers of a stack have `*` in the place of their number.
+        tensor: What can be read, or an array that is on devices already.
+        key: Of typed keys, which the tensor has as numbers, an array of them.
+    """
+
+    name: str
+    tensor: Any
+    key: Any = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return tuple(self.tensor.shape) if self.key is None else tuple(self.tensor.shape[:-1])
+
+    def reshape(self, shape: tuple[int, ...]) -> Loaded:
+        """The same elements, row by row, in another shape."""
+        end = () if self.key is None else tuple(self.tensor.shape[-1:])
+        return dataclasses.replace(self, tensor=self.tensor.reshape((*shape, *end)))
+
+    def put(self, layout: Layout | None) -> jax.Array:
+        """The array, in its layout."""
+        array = put(self.tensor, layout, self.name)
+        return array if self.key is None else jax.random.wrap_key_data(array, impl=jax.random.key_impl(self.key))
+
+
+@dataclasses.dataclass(frozen=True)
+class Loading:
+    """What is found out on the walk.
+
+    Args:
+        used: The names looked up.
+        missing: What the state dict lacks: the shapes by name.
+        unfit: What does not fit, in words.
+    """
+
+    used: set[str]
+    missing: dict[str, str]
+    unfit: list[str]
+
+
+_current: ContextVar[Loading | None] = ContextVar("haliax_state_dict_loading", default=None)
+
+
+class Entries(Mapping[str, Any]):
+    """The entries of a state dict, which notes what is looked up; those in files are read then."""
+
+    def __init__(self, entries: Mapping[str, Any], used: set[str]):
+        """Note the names that are looked up in `used`."""
+        self._entries, self._used = entries, used
+
+    def tensor(self, name: str) -> Any:
+        """An entry as a tensor, not read yet."""
+        self._used.add(name)
+        return as_tensor(self._entries[name])
+
+    def __getitem__(self, name: str) -> Any:
+        """An entry as an array."""
+        self._used.add(name)
+        value = self._entries[name]
+        return value.read(everything(value.shape)) if isinstance(value, StoredTensor) else value
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is an entry of this name."""
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        """The number of entries."""
+        return len(self._entries)
+
+
+@contextlib.contextmanager
+def loading_scope(loading: Loading) -> Iterator[None]:
+    """A context in which a walk notes what it finds in `loading`."""
+    token = _current.set(loading)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def loading_now() -> Loading:
+    """What is known in the walk that is going on."""
+    loading = _current.get()
+    assert loading is not None, "a walk begins in `load`"
+    return loading
+
+
+def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], prefix: str | None, strict: bool) -> None:
+    """Raise one error for all that is missing, left over, or does not fit.
+
+    Args:
+        op: The operation.
+        what: What was to be loaded.
+        loading: What the walk has found out.
+        entries: The state dict.
+        prefix: Names that begin otherwise are left alone.
+        strict: Whether missing and extra entries count.
+    """
+    begin = "" if prefix is None else f"{prefix}."
+    extra = [name for name in entries if str(name).startswith(begin) and name not in loading.used]
+    lines = [f"does not fit: {line}" for line in loading.unfit]
+    if strict:
+        missing = loading.missing
+        near = nearest if len(missing) * len(extra) <= _MANY else lambda name, names: ""
+        lines += [f"missing: {name!r} {shape}{near(name, extra)}" for name, shape in missing.items()]
+        lines += [f"extra: {name!r}{near(name, missing)}" for name in extra]
+    if not lines:
+        return
+    places = "1 place" if len(lines) == 1 else f"{len(lines)} places"
+    given = f"the state dict and {what} differ in {places}"
+    remedy = "" if len(lines) == len(loading.unfit) else "\nPass strict=False to leave what is missing or extra."
+    raise StateDictError(f"{op}: {given}:\n  " + "\n  ".join(lines) + remedy)
+
+
+_MANY = 100_000
+"""Pairs of names, beyond which comparing all takes seconds."""
+
+
+def is_loading() -> bool:
+    """Whether this is called within a walk, by a method of a module."""
+    return _current.get() is not None

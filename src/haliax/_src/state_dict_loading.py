@@ -1,0 +1,270 @@
+"""From a state dict to a module: every entry in its place, or one error that lists all that do not fit.
+
+The module that is given is a template. The walk puts a `Loaded` in the place of each array, which may not have been
+read yet; only when all of them fit are they read, each into its layout. So a stack of layers is read into one array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from haliax._src.array_base import NamedArrayBase
+from haliax._src.errors import format_shape
+from haliax._src.jax_helpers import is_typed_key
+from haliax._src.resources import MeshLike
+from haliax._src.safetensors_io import StoredTensor
+from haliax._src.state_dict_entries import Entries, Loaded, Loading, check, is_loading, loading_now, loading_scope
+from haliax._src.state_dict_layouts import Layout, LayoutRule, layout_rule, struct_of
+from haliax._src.state_dict_naming import is_number, named_leaf, own_method, parts_of, raw_array, with_prefix
+from haliax._src.tensor_files import PathLike, open_tensors
+from haliax._src.tensor_parts import as_tensor, put, stack
+from haliax._src.tree import is_layer_stack
+
+T = TypeVar("T")
+Walk = Callable[[Any, Mapping[str, Any], str | None], Any]
+
+
+# what users call ------------------------------------------------------------------------------------------------------
+
+
+def from_state_dict(
+    tree: T,
+    state_dict: Mapping[str, Any] | PathLike,
+    prefix: str | None = None,
+    *,
+    mesh: MeshLike | None = None,
+    sharding: LayoutRule | None = None,
+    strict: bool = True,
+) -> T:
+    """A module with the arrays of a state dict.
+
+    Args:
+        tree: A module, or a pytree of modules and arrays: the template. Its arrays may be `jax.ShapeDtypeStruct`, as
+            `equinox.filter_eval_shape` gives them. What is static or no data is taken from it.
+        state_dict: Arrays by name, in the shapes of the template; or a file of them, of which each process then reads
+            what its devices hold. See `load_state_dict` for what may be a file.
+        prefix: What all names begin with, without the dot.
+        mesh: The mesh to put the arrays on; the one in force if None, where `sharding` needs one.
+        sharding: The layouts. `"best_effort"`, the default if there is a mesh, for `best_effort_sharding`; an axis
+            mapping, under which arrays without names are not split; or a function of the name of an array, in which `*`
+            stands for the layers of a stack, and of its shape, as a `jax.ShapeDtypeStruct` or a NamedArray of one. The
+            function returns a sharding, a PartitionSpec, or None for no split. Without mesh and sharding, arrays stay
+            where they are, and others go to the default device.
+        strict: Whether missing and extra entries are an error. If not, what is missing is taken from the template.
+
+    Returns:
+        A module like the template, with arrays in the dtypes of the state dict.
+
+    Raises:
+        StateDictError: If entries are missing, left over (of those with the prefix), or do not fit. It lists them all.
+        TensorFileError: If a file is truncated, corrupt or of another kind.
+        ValueError: If a layout does not fit. Nothing has been read then.
+    """
+    rule = layout_rule("from_state_dict", mesh, sharding)
+    return settle(load("from_state_dict", walk, tree, state_dict, prefix, strict), rule)
+
+
+def default_eqx_module_from_state_dict(mod: T, state_dict: Mapping[str, Any], prefix: str | None = None) -> T:
+    """`from_state_dict` as it is without a method of that name in the module's class.
+
+    Args:
+        mod: The template.
+        state_dict: Arrays by name.
+        prefix: What all names begin with, without the dot.
+
+    Returns:
+        A module like the template.
+
+    Raises:
+        StateDictError: See `from_state_dict`.
+    """
+    return settle(load("from_state_dict", _load_parts, mod, state_dict, prefix, strict=True), None)
+
+
+def load(
+    op: str, walker: Walk, template: Any, state_dict: Mapping[str, Any] | PathLike, prefix: str | None, strict: bool
+) -> Any:
+    """Walk over a template, and check at the end that all is well; a walk within another is checked with that one.
+
+    Args:
+        op: The operation, for error messages.
+        walker: What walks.
+        template: The template.
+        state_dict: Arrays by name, or a file.
+        prefix: What all names begin with.
+        strict: Whether missing and extra entries are an error.
+
+    Returns:
+        The template with `Loaded` in the place of its arrays.
+    """
+    entries: Mapping[str, Any] = state_dict if isinstance(state_dict, Mapping) else open_tensors(state_dict)
+    if is_loading():
+        return walker(template, entries, prefix)
+    loading = Loading(set(), {}, [])
+    with loading_scope(loading):
+        loaded = walker(template, Entries(entries, loading.used), prefix)
+    check(op, type(template).__name__, loading, entries, prefix, strict)
+    return loaded
+
+
+# the walk -------------------------------------------------------------------------------------------------------------
+
+
+def walk(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
+    """The template with `Loaded` in the place of its arrays."""
+    method = own_method(tree, "from_state_dict")
+    return _load_parts(tree, entries, prefix) if method is None else as_loaded(method(entries, prefix), prefix)
+
+
+def _load_parts(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
+    if is_layer_stack(tree):
+        return _load_stack(tree, entries, prefix)
+    found = parts_of(tree)
+    if found is None:
+        return _load_leaf(tree, entries, prefix)
+    parts, treedef = found
+    return treedef.unflatten([walk(part, entries, with_prefix(prefix, name)) for name, part in parts])
+
+
+def as_loaded(tree: Any, prefix: str | None) -> Any:
+    """A module of arrays with `Loaded` in their place, so that they get their layouts as others do."""
+    if is_layer_stack(tree):
+        return dataclasses.replace(tree, stacked=as_loaded(tree.stacked, with_prefix(prefix, "*")))
+    found = parts_of(tree)
+    if found is not None:
+        parts, treedef = found
+        return treedef.unflatten([as_loaded(part, with_prefix(prefix, name)) for name, part in parts])
+    raw = raw_array(tree)
+    if not isinstance(raw, jax.Array | np.ndarray):
+        return tree
+    loaded = Loaded(prefix or "", as_tensor(raw))
+    return tree.like(loaded, tree.axis_names) if isinstance(tree, NamedArrayBase) else loaded
+
+
+def _load_leaf(leaf: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
+    raw = raw_array(leaf)
+    if raw is None and not is_number(leaf):
+        return leaf
+    name = named_leaf("from_state_dict", prefix)
+    if name not in entries:
+        if raw is not None:
+            loading_now().missing[name] = _format_shape(leaf)
+        return leaf
+    tensor = entries.tensor(name) if isinstance(entries, Entries) else as_tensor(entries[name])
+    if raw is None:
+        return _load_number(leaf, name, tensor)
+    is_data_of_keys = is_typed_key(raw) and not is_typed_key(tensor)
+    expected = jax.eval_shape(jax.random.key_data, raw) if is_data_of_keys else raw
+    if tuple(tensor.shape) != tuple(expected.shape):
+        loading_now().unfit.append(f"{name!r} has shape {tuple(tensor.shape)}; expected {_format_shape(leaf)}")
+        return leaf
+    if isinstance(tensor, StoredTensor) and _kind(tensor.dtype) != _kind(expected.dtype):
+        file = f" in {tensor.path}"
+        loading_now().unfit.append(f"{name!r} has dtype {tensor.dtype}{file}; expected one like {expected.dtype}")
+        return leaf
+    loaded = Loaded(name, tensor, raw if is_data_of_keys else None)
+    return leaf.like(loaded, leaf.axis_names) if isinstance(leaf, NamedArrayBase) else loaded
+
+
+def _load_number(leaf: Any, name: str, tensor: Any) -> Any:
+    if tuple(tensor.shape) != ():
+        loading_now().unfit.append(f"{name!r} has shape {tuple(tensor.shape)}; expected a number")
+        return leaf
+    return type(leaf)(np.asarray(put(tensor, None)).item() if isinstance(tensor, jax.Array) else tensor.read(()).item())
+
+
+def _kind(dtype: Any) -> str:
+    """What a dtype is for; numbers of any width are of one kind."""
+    for kind in (np.floating, np.integer, np.complexfloating):
+        if jax.numpy.issubdtype(dtype, kind):
+            return kind.__name__
+    return str(dtype)
+
+
+def _format_shape(leaf: Any) -> str:
+    """The shape of an array of the template, with names if it has them."""
+    if isinstance(leaf, NamedArrayBase):
+        return f"({format_shape(leaf.shape)})" if leaf.axis_names else "()"
+    return str(tuple(leaf.shape))
+
+
+# stacks of layers -----------------------------------------------------------------------------------------------------
+
+
+def _load_stack(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
+    """A stack, whose layers have entries of their own."""
+    count = tree.Block.size
+    if count == 0:
+        return tree
+    layer = eqx.filter_eval_shape(lambda stack: stack.get_layer(0), tree)
+    layers = [walk(layer, entries, with_prefix(prefix, str(i))) for i in range(count)]
+
+    def restack(leaf: Any, *parts: Any) -> Any:
+        return _stack_leaf(leaf, parts, with_prefix(prefix, "0"), with_prefix(prefix, "*"))
+
+    return dataclasses.replace(tree, stacked=jax.tree.map(restack, tree.stacked, *layers, is_leaf=is_leaf))
+
+
+def is_leaf(x: Any) -> bool:
+    """Whether `x` is an array of a module that is being loaded."""
+    return isinstance(x, NamedArrayBase | Loaded)
+
+
+def _stack_leaf(leaf: Any, parts: tuple[Any, ...], first: str, every: str) -> Any:
+    """What the layers have in one place, stacked."""
+    raws = [part.array if isinstance(part, NamedArrayBase) else part for part in parts]
+    if raw_array(leaf) is None:
+        if any(raw != raws[0] for raw in raws):
+            loading_now().unfit.append(f"{every!r} is not the same in all layers; expected one value")
+        return raws[0]
+    missing = sum(isinstance(raw, jax.ShapeDtypeStruct) for raw in raws)
+    if missing:
+        if missing < len(raws):
+            given = f"{every!r} lacks arrays in {missing} of {len(raws)} layers"
+            loading_now().unfit.append(f"{given}; expected them in all or none")
+        return leaf
+    tensors = [raw.tensor if isinstance(raw, Loaded) else raw for raw in raws]
+    name = every
+    key = None
+    if isinstance(raws[0], Loaded):
+        name, key = every + raws[0].name.removeprefix(first), raws[0].key
+    if len({str(tensor.dtype) for tensor in tensors}) > 1:
+        loading_now().unfit.append(f"{name!r} has not the same dtype in all layers; expected one dtype")
+        return leaf
+    loaded = Loaded(name, stack([as_tensor(tensor) for tensor in tensors]), key)
+    return leaf.like(loaded, leaf.axis_names) if isinstance(leaf, NamedArrayBase) else loaded
+
+
+# after the walk -------------------------------------------------------------------------------------------------------
+
+
+def settle(loaded: Any, rule: Callable[[str, Any], Layout] | None) -> Any:
+    """Put what was loaded on devices: all layouts are found first, then array after array is read.
+
+    Args:
+        loaded: A module with `Loaded` in the place of arrays.
+        rule: The layout of an array by its name and shape; None to leave that to JAX.
+    """
+    leaves, treedef = jax.tree.flatten(loaded, is_leaf=is_leaf)
+    layouts = [None if rule is None else _layout(rule, leaf) for leaf in leaves]
+    return treedef.unflatten(_settled(leaf, layout) for leaf, layout in zip(leaves, layouts, strict=True))
+
+
+def _layout(rule: Callable[[str, Any], Layout], leaf: Any) -> Layout | None:
+    raw = leaf.array if isinstance(leaf, NamedArrayBase) else leaf
+    if not isinstance(raw, Loaded):
+        return None
+    struct = struct_of(raw.shape, raw.tensor.dtype)
+    return rule(raw.name, leaf.like(struct, leaf.axis_names) if isinstance(leaf, NamedArrayBase) else struct)
+
+
+def _settled(leaf: Any, layout: Layout | None) -> Any:
+    if isinstance(leaf, NamedArrayBase) and isinstance(leaf.array, Loaded):
+        return leaf.like(leaf.array.put(layout), leaf.axis_names)
+    return leaf.put(layout) if isinstance(leaf, Loaded) else leaf
