@@ -205,6 +205,23 @@ def test_a_window_for_each_index_of_another_axis():
     assert X["D", ds(hax.named([0, 1], "B"), 2)].axes == (H, W, Axis("B", 2), D.resize(2))
 
 
+@pytest.mark.parametrize("read", [lambda x: x, lambda x: x.at], ids=["[]", "at"])
+def test_many_windows_are_each_as_one(read):
+    """Before the start and after the end they read zero, and an integer beside them takes the nearest element."""
+    for start in (-6, -2, 3):
+        for one in (-9, 1, 9, hax.named([-9, 9], "j")):
+            results = [read(X)["D", ds(at, 3), "W", one] for at in (start, hax.named([start], "i"))]
+            single, many = (r if isinstance(r, hax.NamedArray) else r.get() for r in results)
+            names = ("i", *single.axis_names)
+            same(many.rearrange(names), names, single.array[None])
+
+
+def test_many_windows_write_nothing_before_the_start():
+    for mode in (None, "drop"):
+        one, many = (X.at["D", ds(at, 3)].set(-1, mode=mode) for at in (-6, hax.named([-6], "i")))
+        same(many, one.axis_names, one.array)
+
+
 def test_blocks():
     same(X["D", hax.axis.dblock(1, 2)], X.axis_names, X.array[..., 2:])
 

@@ -53,12 +53,16 @@ class Step(NamedTuple):
 
 
 TAKE = Step("take")
-TAKE_OR_ZERO = Step("get", (("mode", "fill"), ("fill_value", 0)))
 
 
 def step(method: str, options: Mapping[str, Any]) -> Step:
     """The step for a method of `x.at[...]`."""
     return Step(method, tuple(sorted(options.items())))
+
+
+def or_zero(reading: Step) -> Step:
+    """The step that reads what another one does, and zero out of bounds."""
+    return step("get", {**dict(reading.options), "mode": "fill", "fill_value": 0})
 
 
 class Frame(NamedTuple):

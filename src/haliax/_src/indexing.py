@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, wrap
-from haliax._src.at_index import TAKE, TAKE_OR_ZERO, Step, at_index
+from haliax._src.array_base import A, NamedArrayBase, raw_array_or_scalar, wrap
+from haliax._src.at_index import TAKE, Step, at_index, or_zero
 from haliax._src.axis import AxisSelector
 from haliax._src.dslice import dslice
 from haliax._src.index_items import Index, Items, parse_index
@@ -92,8 +92,8 @@ def read(op: str, array: A, items: Items, step: Step = TAKE) -> A:
 
 def _read(op: str, array: A, items: Items, plan: Plan, step: Step, update: None) -> A:
     spread = spread_windows(array, items, every=step.has_mode)
-    if step is TAKE and spread is not items:
-        step = TAKE_OR_ZERO
+    if spread is not items and not step.has_mode:
+        step, spread = or_zero(step), {**spread, **nearest(array, items)}
     windows, rest = split_windows(spread)
     raw = read_windows(array.array, windows) if windows else array.array
     names = array.axis_names
@@ -124,5 +124,22 @@ def spread_windows(array: NamedArrayBase, items: Items, *, every: bool = False) 
             start = item.start if isinstance(item.start, NamedArrayBase) else wrap(jnp.asarray(item.start), ())
             first = jnp.where(start.array < 0, start.array + array.array.shape[dim], start.array)
             steps = jax.lax.broadcasted_iota(first.dtype, (*first.shape, item.size), first.ndim)
-            spread[dim] = wrap(first[..., None] + steps, (*start.axis_names, array.axis_names[dim]))
+            places = first[..., None] + steps
+            # a place before the start would count from the end: one more turn backwards, and it stays outside
+            places = jnp.where(places < 0, places - array.array.shape[dim], places)
+            spread[dim] = wrap(places, (*start.axis_names, array.axis_names[dim]))
     return spread
+
+
+def nearest(array: NamedArrayBase, items: Items) -> Items:
+    """The integers and index arrays among the items, with those out of bounds moved to the nearest element."""
+    moved: Items = {}
+    for dim, item in items.items():
+        last = array.array.shape[dim] - 1
+        if isinstance(item, int):
+            moved[dim] = min(max(item + last + 1 if item < 0 else item, 0), last)
+        elif not isinstance(item, slice | dslice):
+            raw = raw_array_or_scalar(item)
+            raw = jnp.clip(jnp.where(raw < 0, raw + last + 1, raw), 0, last)
+            moved[dim] = item.like(raw, item.axis_names) if isinstance(item, NamedArrayBase) else raw
+    return moved
