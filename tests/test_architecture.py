@@ -28,15 +28,16 @@ ORDER = """
     haxtyping ops fft poly specialized_fns _src.ref_parts ref
     _src.tree tree util
     _src.distributed jax_utils
-    _src.sharding random
+    _src.sharding _src.best_effort _src.make_mesh random
     _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
     _src.forced_host_shim _src.mesh_mismatch
     _src.signature _src.jit_options _src.jit_plan _src.differences _src.retraces _src.program _src.aot
     _src.hlo_collectives _src.explanation _src.explain _src.named_jit _src.shard_map partitioning
-    _src.safetensors_io _src.best_effort _src.make_mesh _src.tensor_parts _src.tensor_files
-    _src.state_dict_naming _src.state_dict_layouts _src.state_dict_loading _src.state_dict_torch _src.state_dict state_dict
+    _src.safetensors_io _src.tensor_parts _src.tensor_files
+    _src.state_dict_naming _src.state_dict_layouts _src.state_dict_entries _src.state_dict_loading _src.state_dict_torch
+    _src.state_dict state_dict
     _src.shard_grid _src.visualize _src.plot _src.module_contents _src.diagnose debug
-    _src.dot_general _src.fp8
+    _src.dot_general _src.fp8 _src.layers _src.spatial
     nn.activations nn.mup nn.normalization nn.dropout nn.pool nn.conv nn.loss nn.attention
     nn.ragged_dot nn.linear nn.embedding nn.mlp nn.scan nn
     quantization
