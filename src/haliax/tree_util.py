@@ -41,7 +41,18 @@ def hashable_partition(pytree: Any, filter_spec: Any) -> tuple[Any, Hashable]:
 
 
 def hashable_combine(dynamic: Any, static: Any) -> Any:
-    """The pytree that `hashable_partition` has split into these."""
+    """The pytree that `hashable_partition` has split into these.
+
+    Args:
+        dynamic: The arrays.
+        static: The rest, hashable.
+
+    Returns:
+        The pytree.
+
+    Source:
+        `equinox.combine`
+    """
     leaves, treedef = static
     return eqx.combine(dynamic, jax.tree.unflatten(treedef, leaves))
 
@@ -61,6 +72,9 @@ def resize_axis(tree: Any, old_axis: AxisSelector, new_size: int, key: jax.Array
 
     Raises:
         ValueError: If the axis has another size.
+
+    Source:
+        Hewitt, "Initializing New Word Embeddings for Pretrained Language Models" (2021)
     """
     leaves, treedef = tree_flatten(tree)
     keys = maybe_rng_split(key, len(leaves))

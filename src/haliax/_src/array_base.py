@@ -235,7 +235,14 @@ def require_named(op: str, array: A, argument: str = "the array") -> A:
 
 
 def raw_array_or_scalar(x: Any) -> Any:
-    """The array inside a named one; anything else as it is."""
+    """The array inside a named one; anything else as it is.
+
+    Args:
+        x: A named array, or anything else.
+
+    Returns:
+        The data of a named array; anything else as it is.
+    """
     return x.array if isinstance(x, NamedArrayBase) else x
 
 
@@ -281,6 +288,9 @@ def check_shape(jnp_shape: Sequence[int], hax_axes: AxisSelection) -> tuple[Axis
 
     Raises:
         ValueError: If names repeat, or their number or a given size does not fit the shape.
+
+    Source:
+        `jax.numpy.shape`
     """
     names = normalize_names("check_shape", hax_axes)
     check_axes("check_shape", jnp_shape, names, hax_axes)

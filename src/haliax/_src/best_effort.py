@@ -34,6 +34,9 @@ def best_effort_sharding(shape_or_named: Any, *, mesh: MeshLike | None = None) -
 
     Raises:
         ValueError: If there is no mesh.
+
+    Source:
+        `jax.sharding.NamedSharding`
     """
     mesh = as_seen_here(require_mesh("best_effort_sharding", mesh))
     sizes = _sizes(shape_or_named)

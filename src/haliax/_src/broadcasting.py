@@ -214,7 +214,19 @@ def broadcast_arrays(*arrays: T, require_subset: bool = True, ensure_order: bool
 def broadcast_arrays_and_return_axes(
     *arrays: T, require_subset: bool = True, ensure_order: bool = True
 ) -> tuple[tuple[T, ...], tuple[Axis, ...]]:
-    """`broadcast_arrays`, which also returns the common axes."""
+    """`broadcast_arrays`, which also returns the common axes.
+
+    Args:
+        *arrays: Named arrays, scalars, or None.
+        require_subset: Whether one of the arrays must have all the axes.
+        ensure_order: Whether the results have the common axes in the same order.
+
+    Returns:
+        The arrays, and the axes that they have in common then.
+
+    Source:
+        `jax.numpy.broadcast_arrays`
+    """
     named = [a for a in arrays if isinstance(a, NamedArrayBase)]
     if not named:
         return tuple(arrays), ()

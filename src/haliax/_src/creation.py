@@ -46,6 +46,9 @@ def named(a: Any, axis: AxisSelection) -> NamedArray:
     Raises:
         ValueError: If names repeat, or their number or a given size does not fit the array.
         TypeError: If `a` is a NamedArray already.
+
+    Source:
+        `jax.numpy.asarray`
     """
     if isinstance(a, NamedArrayBase):
         remedy = "Use rename for other names, or rearrange for another order."

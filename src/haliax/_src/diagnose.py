@@ -87,6 +87,9 @@ def diagnose_common_issues(module: Any) -> None:
 
     Raises:
         ModuleProblems: If there are any, with the path of each, what it leads to and what to do.
+
+    Source:
+        `equinox.tree_check`
     """
     contents = contents_of(module)
     arrays = [(path, leaf) for path, leaf in contents.leaves if is_array(raw_array_or_scalar(leaf))]

@@ -43,6 +43,9 @@ def is_in_jit() -> bool:
 
     Returns:
         False at top level, also under `jax.vmap` or `jax.grad` alone: these run operations as they come.
+
+    Source:
+        `jax.core.Tracer`
     """
     return isinstance(jnp.zeros(()), Tracer)
 
@@ -109,6 +112,9 @@ def maybe_rng_split(key: jax.Array | None, num: int = 2) -> Any:
 
     Returns:
         An array of keys with leading dimension `num`, or a list of None.
+
+    Source:
+        `jax.random.split`
     """
     return [None] * num if key is None else shaped_rng_split(key, (num,))
 

@@ -482,6 +482,9 @@ def fsdp(*args: Any, **kwargs: Any) -> Any:
 
     Raises:
         TypeError: If there are more than a function and two mappings.
+
+    Source:
+        Zhao et al., "PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel" (2023)
     """
     fn: Callable[..., Any] | None = kwargs.pop("fn", None)
     if args and callable(args[0]):

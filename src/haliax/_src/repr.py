@@ -32,6 +32,9 @@ def describe_array(arr: Any) -> str:
     Returns:
         Its class, dtype and axes (sizes, where it has no names), and what is special: that it is traced or deleted, how
         it is spread over a mesh, and the kind of memory it is in if that is not the device's own.
+
+    Source:
+        `jax.typeof`
     """
     named = isinstance(arr, NamedArrayBase)
     array, names = (arr.array, arr.axis_names) if named else (arr, None)

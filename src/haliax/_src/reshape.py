@@ -127,6 +127,9 @@ def flatten_all_axes_but(
 
     Raises:
         ValueError: If an axis is missing or the new name is taken.
+
+    Source:
+        `jax.numpy.reshape`
     """
     op = "flatten_all_axes_but"
     kept = require_named(op, a).require_axes(op, axis)

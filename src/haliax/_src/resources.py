@@ -87,7 +87,14 @@ _current_mapping: ContextVar[FrozenMapping | None] = ContextVar("haliax_axis_map
 
 
 def current_mapping() -> FrozenMapping | None:
-    """The mapping of the innermost `axis_mapping` context of this thread, or None."""
+    """The mapping of the innermost `axis_mapping` context of this thread, or None.
+
+    Returns:
+        Mesh axes by axis name, or None where no mapping is in force.
+
+    Source:
+        `flax.linen.get_logical_axis_rules`
+    """
     return _current_mapping.get()
 
 
@@ -105,6 +112,9 @@ def axis_mapping(mapping: ResourceMapping, *, merge: bool = False, **kwargs: Phy
 
     Yields:
         Nothing; the mapping holds for this thread until the context ends.
+
+    Source:
+        `flax.linen.logical_axis_rules`
     """
     entries = freeze(mapping)
     if entries is None:

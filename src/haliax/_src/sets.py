@@ -71,14 +71,40 @@ def unique(
 def unique_values(
     array: A, Unique: Axis, *, axis: AxisSelector | None = None, fill_value: ArrayLike | None = None
 ) -> A:
-    """The distinct elements, in order; see `unique`."""
+    """The distinct elements, in order; see `unique`.
+
+    Args:
+        array: A named array with any axes.
+        Unique: The axis of the results; what is left of it is filled up.
+        axis: The axis along which to compare slices; all elements are compared if None.
+        fill_value: What fills up the results; the smallest element if None.
+
+    Returns:
+        The distinct elements, with axis `Unique`.
+
+    Source:
+        `jax.numpy.unique_values`
+    """
     return unique(array, Unique, axis=axis, fill_value=fill_value)  # pyright: ignore[reportReturnType]
 
 
 def unique_counts(
     array: A, Unique: Axis, *, axis: AxisSelector | None = None, fill_value: ArrayLike | None = None
 ) -> tuple[A, A]:
-    """The distinct elements, and how often each comes; see `unique`."""
+    """The distinct elements, and how often each comes; see `unique`.
+
+    Args:
+        array: A named array with any axes.
+        Unique: The axis of the results; what is left of it is filled up.
+        axis: The axis along which to compare slices; all elements are compared if None.
+        fill_value: What fills up the results; the smallest element if None.
+
+    Returns:
+        The distinct elements and their counts, each with axis `Unique`.
+
+    Source:
+        `jax.numpy.unique_counts`
+    """
     results = unique(array, Unique, return_counts=True, axis=axis, fill_value=fill_value)
     return results  # pyright: ignore[reportReturnType]
 
@@ -86,7 +112,20 @@ def unique_counts(
 def unique_inverse(
     array: A, Unique: Axis, *, axis: AxisSelector | None = None, fill_value: ArrayLike | None = None
 ) -> tuple[A, A]:
-    """The distinct elements, and which of them each element is; see `unique`."""
+    """The distinct elements, and which of them each element is; see `unique`.
+
+    Args:
+        array: A named array with any axes.
+        Unique: The axis of the results; what is left of it is filled up.
+        axis: The axis along which to compare slices; all elements are compared if None.
+        fill_value: What fills up the results; the smallest element if None.
+
+    Returns:
+        The distinct elements with axis `Unique`, and the positions among them with the axes of `array`, or with `axis`.
+
+    Source:
+        `jax.numpy.unique_inverse`
+    """
     results = unique(array, Unique, return_inverse=True, axis=axis, fill_value=fill_value)
     return results  # pyright: ignore[reportReturnType]
 
@@ -94,7 +133,21 @@ def unique_inverse(
 def unique_all(
     array: A, Unique: Axis, *, axis: AxisSelector | None = None, fill_value: ArrayLike | None = None
 ) -> tuple[A, A, A, A]:
-    """The distinct elements, where each comes first, which of them each element is, and the counts; see `unique`."""
+    """The distinct elements, where each comes first, which of them each element is, and the counts; see `unique`.
+
+    Args:
+        array: A named array with any axes.
+        Unique: The axis of the results; what is left of it is filled up.
+        axis: The axis along which to compare slices; all elements are compared if None.
+        fill_value: What fills up the results; the smallest element if None.
+
+    Returns:
+        Four arrays: the distinct elements and their first places, with axis `Unique`; the position of each element
+        among them; their counts, with axis `Unique`.
+
+    Source:
+        `jax.numpy.unique_all`
+    """
     options = {"return_index": True, "return_inverse": True, "return_counts": True}
     return unique(array, Unique, axis=axis, fill_value=fill_value, **options)  # pyright: ignore[reportReturnType]
 

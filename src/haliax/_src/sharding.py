@@ -61,7 +61,17 @@ def set_mesh(mesh: Mesh) -> contextlib.AbstractContextManager[Mesh | None]:
 
 
 def mesh_context(mesh: MeshLike) -> contextlib.AbstractContextManager[Any]:
-    """A context in which `mesh`, concrete or abstract, is the mesh; it may be entered inside a trace."""
+    """A context in which `mesh`, concrete or abstract, is the mesh; it may be entered inside a trace.
+
+    Args:
+        mesh: The mesh.
+
+    Returns:
+        A context manager that restores the previous mesh.
+
+    Source:
+        `jax.sharding.use_abstract_mesh`, `jax.set_mesh`
+    """
     return jax_compat.mesh_scope(mesh)
 
 
@@ -77,6 +87,9 @@ def pspec_for_axis(axis: AxisSelection, mapping: ResourceMapping | None = None) 
 
     Returns:
         A PartitionSpec with one entry for each axis.
+
+    Source:
+        `jax.sharding.PartitionSpec`
     """
     names = [axis_name(ax) for ax in selectors("pspec_for_axis", axis)]
     return pspec_for_names(names, mapping if mapping is not None else current_mapping())
@@ -88,6 +101,12 @@ def physical_axis_name(axis: AxisSelector, mapping: ResourceMapping | None = Non
     Args:
         axis: The axis, or its name.
         mapping: Mesh axes by axis name; the mapping in force if None.
+
+    Returns:
+        The name of a mesh axis, a sequence of names, or None.
+
+    Source:
+        `jax.sharding.PartitionSpec`
     """
     mapping = mapping if mapping is not None else current_mapping()
     return (mapping or {}).get(axis_name(axis))
@@ -103,8 +122,14 @@ def physical_axis_size(
         mapping: Mesh axes by axis name; the mapping in force if None.
         mesh: The mesh; the one in force if None.
 
+    Returns:
+        The product of the sizes of these mesh axes, or None.
+
     Raises:
         ValueError: If there is no mesh, or it lacks the mesh axis.
+
+    Source:
+        `jax.sharding.Mesh.shape`
     """
     target = require_mesh("physical_axis_size", mesh)
     spec = physical_axis_name(axis, mapping)
@@ -124,8 +149,14 @@ def round_axis_for_partitioning(
         mapping: Mesh axes by axis name; the mapping in force if None.
         mesh: The mesh; the one in force if None.
 
+    Returns:
+        An Axis of the same name, at least as long.
+
     Raises:
         ValueError: If there is no mesh, or it lacks the mesh axis.
+
+    Source:
+        `jax.sharding.NamedSharding.shard_shape`
     """
     factor = physical_axis_size(axis, mapping, mesh)
     return axis if factor is None else axis.resize(-(-axis.size // factor) * factor)
@@ -141,8 +172,14 @@ def sharding_for_axis(
         mapping: Mesh axes by axis name; the mapping in force if None.
         mesh: The mesh; the one in force if None.
 
+    Returns:
+        A NamedSharding with one entry for each axis.
+
     Raises:
         ValueError: If there is no mesh.
+
+    Source:
+        `jax.sharding.NamedSharding`
     """
     mesh = require_mesh("sharding_for_axis", mesh)
     return NamedSharding(mesh, pspec_for_axis(axis, mapping))  # pyright: ignore[reportArgumentType]
@@ -161,6 +198,9 @@ def pspec_for(tree: Any, resource_mapping: ResourceMapping | None = None) -> Any
 
     Raises:
         ValueError: If there is no mapping.
+
+    Source:
+        `jax.sharding.PartitionSpec`
     """
     mapping = resource_mapping if resource_mapping is not None else current_mapping()
     if mapping is None:
@@ -195,6 +235,9 @@ def infer_resource_partitions(
 
     Raises:
         ValueError: If there is no mapping or no mesh.
+
+    Source:
+        `jax.sharding.NamedSharding`
     """
     specs = pspec_for(tree, resource_mapping)
     mesh = require_mesh("infer_resource_partitions", mesh)
@@ -254,12 +297,35 @@ def shard(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = 
 
 
 def shard_with_axis_mapping(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = None) -> T:
-    """The former name of `shard`."""
+    """The former name of `shard`.
+
+    Args:
+        x: A pytree.
+        mapping: Mesh axes by axis name; the mapping in force if None.
+        mesh: The mesh; the one in force if None.
+
+    Returns:
+        The pytree with each array in its layout.
+
+    Source:
+        `jax.device_put`, `jax.lax.with_sharding_constraint`
+    """
     return shard(x, mapping, mesh)
 
 
 def auto_sharded(x: T, mesh: MeshLike | None = None) -> T:
-    """Lay out named arrays by the mapping and on the mesh in force, if there are both; see `shard`."""
+    """Lay out named arrays by the mapping and on the mesh in force, if there are both; see `shard`.
+
+    Args:
+        x: A pytree.
+        mesh: The mesh; the one in force if None.
+
+    Returns:
+        The pytree with each array in its layout; `x` itself if there is no mapping or no mesh.
+
+    Source:
+        `jax.device_put`, `jax.lax.with_sharding_constraint`
+    """
     return x if current_mapping() is None or resolve_mesh(mesh) is None else shard(x, mesh=mesh)
 
 
@@ -278,7 +344,11 @@ def _layout(
 
 
 def all_mesh_axes_explicit(mesh: MeshLike, pspec: PartitionSpec) -> bool:
-    """Whether every mesh axis that a PartitionSpec names is explicit."""
+    """Whether every mesh axis that a PartitionSpec names is explicit.
+
+    Source:
+        `jax.sharding.AxisType`
+    """
     types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
     return all(types[axis] == AxisType.Explicit for entry in pspec for axis in mesh_axes(entry))
 
@@ -292,6 +362,12 @@ def get_pspec_for_manual_mesh(
         axis: One axis or several, in order.
         mapping: Mesh axes by axis name; the mapping in force if None.
         mesh: The mesh; the one in force if None.
+
+    Returns:
+        A PartitionSpec with one entry for each axis, or None.
+
+    Source:
+        `jax.sharding.PartitionSpec`
     """
     mesh = resolve_mesh(mesh)
     if mesh is None:

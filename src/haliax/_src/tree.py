@@ -53,22 +53,66 @@ def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | No
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """The leaves of a pytree, of which each NamedArray is one; see `jax.tree.leaves`."""
+    """The leaves of a pytree, of which each NamedArray is one; see `jax.tree.leaves`.
+
+    Args:
+        tree: A pytree.
+        is_leaf: What is a leaf besides named arrays.
+
+    Returns:
+        A list of leaves.
+
+    Source:
+        `jax.tree.leaves`
+    """
     return jax.tree.leaves(tree, is_leaf=_or_named(is_leaf))
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Any]:
-    """The leaves of a pytree, of which each NamedArray is one, and its structure; see `jax.tree.flatten`."""
+    """The leaves of a pytree, of which each NamedArray is one, and its structure; see `jax.tree.flatten`.
+
+    Args:
+        tree: A pytree.
+        is_leaf: What is a leaf besides named arrays.
+
+    Returns:
+        A list of leaves, and the structure.
+
+    Source:
+        `jax.tree.flatten`
+    """
     return jax.tree.flatten(tree, is_leaf=_or_named(is_leaf))
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> Any:
-    """The structure of a pytree in which each NamedArray is a leaf; see `jax.tree.structure`."""
+    """The structure of a pytree in which each NamedArray is a leaf; see `jax.tree.structure`.
+
+    Args:
+        tree: A pytree.
+        is_leaf: What is a leaf besides named arrays.
+
+    Returns:
+        The structure.
+
+    Source:
+        `jax.tree.structure`
+    """
     return jax.tree.structure(tree, is_leaf=_or_named(is_leaf))
 
 
 def tree_unflatten(treedef: Any, leaves: Iterable[Any]) -> Any:
-    """The pytree with the given structure and leaves; see `jax.tree.unflatten`."""
+    """The pytree with the given structure and leaves; see `jax.tree.unflatten`.
+
+    Args:
+        treedef: The structure.
+        leaves: As many leaves as it has.
+
+    Returns:
+        The pytree.
+
+    Source:
+        `jax.tree.unflatten`
+    """
     return jax.tree.unflatten(treedef, leaves)
 
 
@@ -91,6 +135,9 @@ def scan_aware_tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: 
 
     Returns:
         A pytree with the structure of `tree` and the results; those of a stack are stacked again.
+
+    Source:
+        `jax.tree.map`, `jax.vmap`
     """
 
     def on_layers(*layers: Any) -> Any:

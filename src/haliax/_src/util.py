@@ -23,14 +23,28 @@ UNSPECIFIED = Unspecified()
 
 
 def ensure_tuple(x: Sequence[T] | T) -> tuple[T, ...]:
-    """A sequence as a tuple; anything else, a string too, as a tuple of one."""
+    """A sequence as a tuple; anything else, a string too, as a tuple of one.
+
+    Args:
+        x: A sequence, or one element.
+
+    Returns:
+        A tuple.
+    """
     if isinstance(x, str):
         return (x,)  # pyright: ignore[reportReturnType]  (T is str)
     return tuple(x) if isinstance(x, Sequence) else (x,)
 
 
 def maybe_untuple(x: tuple[T, ...] | T) -> tuple[T, ...] | T:
-    """The element of a tuple of one; anything else as it is."""
+    """The element of a tuple of one; anything else as it is.
+
+    Args:
+        x: Anything.
+
+    Returns:
+        The element of a tuple of one; otherwise `x`.
+    """
     return x[0] if isinstance(x, tuple) and len(x) == 1 else x
 
 
@@ -110,6 +124,9 @@ def safe_update_wrapper(wrapper: Any, wrapped: Callable) -> Any:
 
     Returns:
         `wrapper`.
+
+    Source:
+        `functools.update_wrapper`
     """
     # the attributes of a function are its own; those of a callable object (a module's fields) are not the wrapper's
     updated = functools.WRAPPER_UPDATES if inspect.isfunction(wrapped) else ()
@@ -122,5 +139,15 @@ def safe_update_wrapper(wrapper: Any, wrapped: Callable) -> Any:
 
 
 def safe_wraps(fn: Callable) -> Callable[[T], T]:
-    """Decorator form of `safe_update_wrapper`: give a wrapper the name, docstring and signature of `fn`."""
+    """Decorator form of `safe_update_wrapper`: give a wrapper the name, docstring and signature of `fn`.
+
+    Args:
+        fn: The function that is wrapped, or any callable.
+
+    Returns:
+        A decorator for the wrapper.
+
+    Source:
+        `functools.wraps`
+    """
     return functools.partial(safe_update_wrapper, wrapped=fn)

@@ -78,6 +78,9 @@ def visualize_named_sharding(axes: AxisSpec, sharding: Sharding | PartitionSpec 
 
     Raises:
         ValueError: If there is no mesh, or an axis does not divide over its mesh axes.
+
+    Source:
+        `jax.debug.visualize_sharding`
     """
     grid, layout = named_grid("visualize_named_sharding", axes, sharding)
     print("\n".join([layout, *grid_lines(grid)]))

@@ -110,6 +110,9 @@ def dot_product_attention(
 
     Raises:
         ValueError: If an axis is missing, or `query` has one of `KPos`.
+
+    Source:
+        Vaswani et al., "Attention Is All You Need" (2017); `jax.nn.dot_product_attention`
     """
     op = "dot_product_attention"
     names = ensure_tuple(axis_name(KPos))
@@ -136,6 +139,9 @@ def causal_mask(QPos: Axis, KPos: Axis, q_start: Position = 0, k_start: Position
 
     Returns:
         A boolean array with the axes `QPos` and `KPos`, and in front of them those of the starts.
+
+    Source:
+        `jax.numpy.tril`
     """
     mask = _outer(jnp.greater_equal, _positions(QPos, q_start), _positions(KPos, k_start))
     return rearrange(mask, (..., QPos, KPos))
@@ -197,6 +203,9 @@ def combine_masks_and(mask1: NamedArray | None, mask2: NamedArray | None) -> Nam
 
     Returns:
         A boolean array with the axes of both, or None if both are.
+
+    Source:
+        `jax.numpy.logical_and`
     """
     return _combine(jnp.logical_and, mask1, mask2)
 
@@ -210,6 +219,9 @@ def combine_masks_or(mask1: NamedArray | None, mask2: NamedArray | None) -> Name
 
     Returns:
         A boolean array with the axes of both, or None if both are.
+
+    Source:
+        `jax.numpy.logical_or`
     """
     return _combine(jnp.logical_or, mask1, mask2)
 
@@ -246,6 +258,9 @@ def mask_to_bias(mask: NamedArray, mask_value: float = -1e9) -> NamedArray:
 
     Returns:
         An array with the same axes.
+
+    Source:
+        `jax.numpy.where`
     """
     return apply_aligned("mask_to_bias", lambda m: jnp.where(m, 0, mask_value), require_named("mask_to_bias", mask))
 

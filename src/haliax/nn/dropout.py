@@ -40,6 +40,9 @@ def dropout(
     Raises:
         ValueError: If `pdrop` is not a probability.
         RuntimeError: If there is no key.
+
+    Source:
+        Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting" (2014)
     """
     require_named("dropout", x)
     if inference or _is_number(pdrop, 0):

@@ -77,6 +77,9 @@ def cross_entropy_loss(
     Raises:
         ValueError: If an axis is missing.
         TypeError: If labels without the axis `Label` are no integers.
+
+    Source:
+        `optax.softmax_cross_entropy`, `optax.softmax_cross_entropy_with_integer_labels`
     """
     loss, _ = cross_entropy_loss_and_log_normalizers(logits, Label, targets)
     return maybe_reduce_loss(loss, reduction, reduction_axis, where, weight)
@@ -98,6 +101,9 @@ def cross_entropy_loss_and_log_normalizers(
     Raises:
         ValueError: If an axis is missing.
         TypeError: If labels without the axis `Label` are no integers.
+
+    Source:
+        `optax.softmax_cross_entropy`, `jax.scipy.special.logsumexp`
     """
     op = "cross_entropy_loss"
     dims = require_named(op, pred_y).require_axes(op, Label)
@@ -197,6 +203,9 @@ def reduce_loss(
 
     Returns:
         The losses with the axes that are not reduced. A mean over nothing is 0.
+
+    Source:
+        `jax.numpy.mean`
     """
     return maybe_reduce_loss(arr, reduction, reduction_axis, where, weight)
 
@@ -208,7 +217,21 @@ def maybe_reduce_loss(
     where: NamedArrayBase | None,
     weight: NamedArrayBase | None,
 ) -> Any:
-    """`reduce_loss` with all arguments by position."""
+    """`reduce_loss` with all arguments by position.
+
+    Args:
+        arr: The losses, with any axes.
+        reduction: As in `reduce_loss`.
+        reduction_axis: The axes to reduce; all of them if None.
+        where: A mask with axes among those of `arr`.
+        weight: Weights with axes among those of `arr`.
+
+    Returns:
+        What `reduce_loss` returns.
+
+    Source:
+        `jax.numpy.mean`
+    """
     if reduction is UNSPECIFIED or reduction is reductions.mean:
         return _mean(arr, reduction_axis, where, weight)
     if weight is not None:
