@@ -129,6 +129,12 @@ def test_var_takes_dtype_and_ddof_by_position():
     assert_same(X.var("b", jnp.float32, 1), jnp.var(X.array, axis=1, ddof=1))
 
 
+def test_imaginary_numbers_are_true():
+    x = hax.named(jnp.array([1j, 2]), B.resize(2))
+    assert hax.any(x).item() is hax.all(x).item() is True
+    assert hax.any(x.array[:1]).item() is True
+
+
 # masks
 
 

@@ -84,19 +84,32 @@ def _ptp(a: Any, axis: Any = None, where: Any = None) -> Any:
     return jnp.ptp(a, axis=axis) if where is None else _max(a, axis, where) - _min(a, axis, where)
 
 
+def _of_truth(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction of raw arrays to truth values: that of `jax.numpy` sees the real parts of complex numbers only."""
+
+    @functools.wraps(fn)
+    def test(a: Any, axis: Any = None, where: Any = None) -> Any:
+        return fn(a != 0 if jnp.iscomplexobj(a) else a, axis=axis, where=where)
+
+    return test
+
+
+_all, _any = _of_truth(jnp.all), _of_truth(jnp.any)
+
+
 # --- Reductions of any number of axes ---
 
 
 @reduction(jnp.all)
 def all(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
     """Whether all elements are true."""
-    return reduce_named(jnp.all, array, axis, where=where)
+    return reduce_named(_all, array, axis, where=where)
 
 
 @reduction(jnp.any)
 def any(array: T, axis: AxisSelection | None = None, *, where: Mask = None) -> T:
     """Whether any element is true."""
-    return reduce_named(jnp.any, array, axis, where=where)
+    return reduce_named(_any, array, axis, where=where)
 
 
 @reduction(jnp.count_nonzero)
@@ -205,7 +218,7 @@ def nanvar(
     return reduce_named(jnp.nanvar, array, axis, where=where, dtype=dtype, **options)
 
 
-amax, amin, product = max, min, prod
+amax, amin, product = renamed(max, "amax"), renamed(min, "amin"), renamed(prod, "product")
 
 
 # --- Positions along one axis ---
