@@ -26,6 +26,7 @@ from .axis import (
     shape_dict,
     shape_with,
 )
+from .util import renamed
 
 
 def intersect_shapes(op: str, first: PartialShapeDict, second: PartialShapeDict) -> dict[str, int | None]:
@@ -99,7 +100,7 @@ def concat_axes(a1: Axes, a2: Axes) -> Axes:
     return in_form_of(a1, shape)
 
 
-concat_axis_specs = concat_axes
+concat_axis_specs = renamed(concat_axes, "concat_axis_specs")
 
 
 def without_axes(axis_spec: Axes, to_remove: AxisSelection, allow_mismatched_sizes: bool = False) -> Axes:

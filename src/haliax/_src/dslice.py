@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from . import errors
 from .axis import Axis
+from .util import renamed
 
 
 @dataclasses.dataclass(frozen=True, init=False, slots=True)
@@ -62,7 +63,7 @@ class dslice:
 
 
 ds = dslice
-dblock = dslice.block
+dblock = renamed(dslice.block, "dblock")
 
 
 def _set(into: dslice, start: Any, size: int) -> None:

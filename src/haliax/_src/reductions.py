@@ -18,6 +18,7 @@ from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import AxisSelection, AxisSelector
 from haliax._src.describe import PARAMETERS, documented
 from haliax._src.families import reduce_named
+from haliax._src.util import renamed
 from haliax.types import DTypeLike
 
 T = TypeVar("T")

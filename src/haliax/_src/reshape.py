@@ -34,6 +34,7 @@ from haliax._src.errors import (
 )
 from haliax._src.explicit_axes import laid_out_by_name, reshape
 from haliax._src.rearrange import axis_spec_rearrange, permute
+from haliax._src.util import renamed
 
 
 def rename(array: A, renames: Mapping[AxisSelector, AxisSelector]) -> A:
@@ -85,7 +86,7 @@ def flatten(array: A, new_axis_name: AxisSelector) -> A:
     return _merge("flatten", array, tuple(range(len(require_named("flatten", array).axis_names))), new_axis_name)
 
 
-ravel = flatten
+ravel = renamed(flatten, "ravel")
 
 
 def flatten_axes(array: A, old_axes: AxisSelection, new_axis: AxisSelector) -> A:

@@ -16,6 +16,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, PartitionSpec
 
 from haliax._src import jax_compat
 from haliax._src.errors import bad_value, problem, wrong_type
+from haliax._src.util import renamed
 
 PhysicalAxisSpec: TypeAlias = str | Sequence[str]
 """A mesh axis, or several that share one array axis."""
@@ -98,7 +99,7 @@ def current_mapping() -> FrozenMapping | None:
     return _current_mapping.get()
 
 
-current_thread_local_mapping = current_mapping
+current_thread_local_mapping = renamed(current_mapping, "current_thread_local_mapping")
 
 
 @contextlib.contextmanager
