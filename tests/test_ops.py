@@ -314,7 +314,7 @@ ERRORS = [
     (
         lambda: hax.where(X > 0, fill_value=0, new_axis="n"),
         TypeError,
-        "where: the new axis is a string; expected an Axis.",
+        "where: the new axis is a string; expected an Axis. Its size is the number of places to look for.",
     ),
     (
         lambda: hax.nonzero(hax.named(1, ()), size=U),
@@ -354,7 +354,11 @@ ERRORS = [
         "pad_left: axis 'H' occurs more than once in (H, H).",
     ),
     (lambda: hax.pad_left(X, "W", "V"), TypeError, "pad_left: new_axis is a string; expected an Axis."),
-    (lambda: hax.unique(X, "U"), TypeError, "unique: Unique is a string; expected an Axis."),
+    (
+        lambda: hax.unique(X, "U"),
+        TypeError,
+        "unique: Unique is a string; expected an Axis. Its size is a part of the shape of the result.",
+    ),
     (
         lambda: hax.unique(X, H, axis="W"),
         ValueError,

@@ -171,7 +171,7 @@ A = named("d", [1, 2, 3, 4])
         (
             lambda k: R.bernoulli(k, (B, C), np.ones(3)),
             ValueError,
-            "bernoulli: an operand is an unnamed array of shape (3,)",
+            "bernoulli: p is an unnamed array of shape (3,)",
         ),
         (lambda k: R.ball(k, (B, C), C), ValueError, "ball: axis 'c' occurs more than once in (b, c, c)."),
         (

@@ -368,7 +368,7 @@ ERRORS = [
     (
         lambda: hax.quantile(x23, jnp.ones(2)),
         ValueError,
-        "quantile: an operand is an unnamed array of shape (2,); expected a NamedArray or a scalar. "
+        "quantile: q is an unnamed array of shape (2,); expected a NamedArray or a scalar. "
         "Name its axes with haliax.named(array, axes).",
     ),
 ]

@@ -134,7 +134,7 @@ ERRORS = [
     ),
     (
         lambda: X.at["W", 0].set(jnp.zeros((2, 4))),
-        "at.set: an operand is an unnamed array of shape (2, 4); expected a NamedArray or a scalar."
+        "at.set: the update is an unnamed array of shape (2, 4); expected a NamedArray or a scalar."
         " Name its axes with haliax.named(array, axes).",
     ),
     (lambda: X.at["w", 0], "at: no axis 'w'; the array has H=2, W=3, D=4."),

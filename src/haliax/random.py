@@ -6,17 +6,20 @@ named array; it is broadcast by name. The result is laid out by the axis mapping
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import jax.random as jrandom
 
 from haliax._src.array_base import A, NamedArrayBase, is_scalar, require_named, wrap
 from haliax._src.axis import Axis, AxisSelector, AxisSpec
 from haliax._src.broadcasting import alignment, not_a_scalar
 from haliax._src.creation import names_and_sizes
-from haliax._src.errors import bad_value, duplicate_axes, format_shape, size_mismatch, wrong_type
+from haliax._src.errors import bad_value, duplicate_axes, format_shape, problem, size_mismatch, wrong_dtype, wrong_type
+from haliax._src.jax_helpers import as_key
 from haliax._src.named_array import NamedArray
 from haliax._src.sharding import auto_sharded
 from haliax.types import DTypeLike, Scalar
@@ -33,16 +36,35 @@ def _sample(
 ) -> NamedArray:
     """Draw from a distribution of `jax.random`, each of whose parameters is aligned with the axes of the result."""
     op = fn.__name__
-    names, sizes = names_and_sizes(op, shape)
+    key = as_key(op, key)
+    names, sizes = names_and_sizes(op, shape, options.get("dtype"))
     raw = {name: _aligned(op, name, value, names, sizes) for name, value in (params or {}).items()}
-    return auto_sharded(wrap(fn(key, shape=sizes, **raw, **options), names))
+    try:
+        return auto_sharded(wrap(fn(key, shape=sizes, **raw, **options), names))
+    except (TypeError, ValueError) as refusal:
+        _explain_dtypes(op, fn, key, raw, options)
+        raise refusal
+
+
+def _explain_dtypes(op: str, fn: Callable[..., Any], key: Any, raw: dict[str, Any], options: dict[str, Any]) -> None:
+    """Raise an error about the dtypes of the result and of the parameters, if those are what `jax.random` refuses."""
+    try:
+        jax.eval_shape(lambda key: fn(key, shape=(), **dict.fromkeys(raw, 0.5), **options), key)
+    except (TypeError, ValueError) as refusal:
+        if "dtype" in options:
+            given = f"the dtype is {jnp.dtype(options['dtype'])}"
+            raise TypeError(problem(op, given, f"jax.random.{op} gives no such numbers")) from refusal
+        return
+    for name, value in raw.items():
+        if not jnp.issubdtype(jnp.result_type(value), jnp.floating):
+            raise wrong_dtype(op, name, jnp.result_type(value), "a float")
 
 
 def _aligned(op: str, param: str, value: Any, names: tuple[str, ...], sizes: tuple[int, ...]) -> Any:
     """A parameter as a raw array that broadcasts against an array with the given axes."""
     if not isinstance(value, NamedArrayBase):
         if not is_scalar(value):
-            raise not_a_scalar(op, value)
+            raise not_a_scalar(op, value, param)
         return value
     shape = dict(zip(names, sizes, strict=True))
     for name, size in value.shape.items():
@@ -336,7 +358,12 @@ def ball(key: PRNGKey, shape: AxisSpec, D: Axis, p: float = 2.0, dtype: DTypeLik
     Source:
         `jax.random.ball`
     """
-    names, sizes = names_and_sizes("ball", shape)
+    key = as_key("ball", key)
+    names, sizes = names_and_sizes("ball", shape, dtype)
+    if not isinstance(D, Axis):
+        raise wrong_type("ball", "D", D, "an Axis")
+    if not is_scalar(p):
+        raise not_a_scalar("ball", p, "p")
     if D.name in names:
         raise duplicate_axes("ball", (*names, D.name))
     return wrap(jrandom.ball(key, D.size, p, sizes, dtype), (*names, D.name))
@@ -360,6 +387,7 @@ def categorical(key: PRNGKey, logits: A, axis: AxisSelector, shape: AxisSpec | N
     Source:
         `jax.random.categorical`
     """
+    key = as_key("categorical", key)
     dim = require_named("categorical", logits).require_axis("categorical", axis)
     batch = tuple(name for i, name in enumerate(logits.axis_names) if i != dim)
     if shape is None:
@@ -409,6 +437,7 @@ def choice(
     Source:
         `jax.random.choice`
     """
+    key = as_key("choice", key)
     dim = require_named("choice", a).require_axis("choice", axis)
     names, sizes = names_and_sizes("choice", shape)
     result = (*a.axis_names[:dim], *names, *a.axis_names[dim + 1 :])
@@ -420,6 +449,9 @@ def choice(
             raise wrong_type("choice", "p", p, f"a NamedArray with {format_shape(chosen)}")
         if p.shape != chosen:
             raise bad_value("choice", f"'p' has {format_shape(p.shape)}", f"expected {format_shape(chosen)}")
+    if not replace and math.prod(sizes) > a.array.shape[dim]:
+        given = f"{math.prod(sizes)} elements of {format_shape({a.axis_names[dim]: a.array.shape[dim]})}"
+        raise bad_value("choice", given, "expected no more than there are without replacement")
     return a.like(jrandom.choice(key, a.array, sizes, replace, None if p is None else p.array, axis=dim), result)
 
 
@@ -441,5 +473,6 @@ def permutation(key: PRNGKey, x: A, axis: AxisSelector, independent: bool = Fals
     Source:
         `jax.random.permutation`
     """
+    key = as_key("permutation", key)
     dim = require_named("permutation", x).require_axis("permutation", axis)
     return x.like(jrandom.permutation(key, x.array, dim, independent), x.axis_names)

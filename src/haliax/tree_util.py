@@ -11,7 +11,8 @@ import jax.numpy as jnp
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import AxisSelector, axis_name
-from haliax._src.jax_helpers import maybe_rng_split
+from haliax._src.errors import check_integer
+from haliax._src.jax_helpers import as_key, maybe_rng_split
 from haliax._src.tree import (
     scan_aware_tree_map as scan_aware_tree_map,
     tree_flatten as tree_flatten,
@@ -76,8 +77,9 @@ def resize_axis(tree: Any, old_axis: AxisSelector, new_size: int, key: jax.Array
     Source:
         Hewitt, "Initializing New Word Embeddings for Pretrained Language Models" (2021)
     """
+    check_integer("resize_axis", "the new size", new_size, 0)
     leaves, treedef = tree_flatten(tree)
-    keys = maybe_rng_split(key, len(leaves))
+    keys = maybe_rng_split(None if key is None else as_key("resize_axis", key), len(leaves))
     return tree_unflatten(treedef, [_resize(leaf, old_axis, new_size, k) for leaf, k in zip(leaves, keys, strict=True)])
 
 

@@ -202,16 +202,15 @@ def test_alibi_slopes(heads, slopes):
         ),
         (
             lambda: attention.dot_product_attention(Axis("other", 5), D, QUERY, KEY, VALUE),
-            "dot_product_attention_weights: no axis 'other'; the array has batch=2, heads=3, kpos=5, key=6.",
+            "dot_product_attention: no axis 'other'; the array has batch=2, heads=3, kpos=5, key=6.",
         ),
         (
             lambda: attention.dot_product_attention(K, "kye", QUERY, KEY, VALUE),
-            "dot_product_attention_weights: no axis 'kye'; the array has batch=2, heads=3, pos=4, key=6."
-            " Did you mean 'key'?",
+            "dot_product_attention: no axis 'kye'; the array has batch=2, heads=3, pos=4, key=6. Did you mean 'key'?",
         ),
         (
             lambda: attention.dot_product_attention(K, D, QUERY, KEY, VALUE, mask=hax.ones(Axis("more", 2)) > 0),
-            "softmax: the mask `where` has more=2; expected axes among those of the array:"
+            "dot_product_attention: the mask `where` has more=2; expected axes among those of the array:"
             " batch=2, heads=3, pos=4, kpos=5.",
         ),
     ],

@@ -6,13 +6,13 @@ that one inside the array costs a slice and an update in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypedDict, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Never, TypedDict, Unpack
 
 from haliax._src.array_base import A, NamedArrayBase, is_scalar
 from haliax._src.at_index import Step, at_index, step
 from haliax._src.broadcasting import not_a_scalar
-from haliax._src.errors import bad_value, format_shape, size_mismatch
+from haliax._src.errors import bad_value, check_choice, format_shape, nearest, problem, size_mismatch, wrong_type
 from haliax._src.index_items import Index, Items, parse_index
 from haliax._src.index_plan import Plan
 from haliax._src.index_program import carry_out
@@ -47,6 +47,13 @@ class At(Generic[A]):
         """The elements to update; the index is that of `x[...]`."""
         return IndexedUpdate(self._array, parse_index("at", self._array, index))
 
+    def __getattr__(self, name: str) -> Never:
+        """Without an index there is nothing here; a method of `IndexedUpdate` was meant, most likely."""
+        if hasattr(IndexedUpdate, name) and not name.startswith("_"):
+            given = f"no elements were chosen to {name}"
+            raise AttributeError(problem("at", given, remedy=f'Write x.at["axis", index].{name}(...).'))
+        raise AttributeError(problem("at", f"there is no {name!r}"))
+
 
 class IndexedUpdate(Generic[A]):
     """Chosen elements of an array, about to be read or updated.
@@ -67,6 +74,10 @@ class IndexedUpdate(Generic[A]):
 
     def get(self, **options: Unpack[GetOptions]) -> A:
         """The elements themselves."""
+        _check_options("at.get", options, (*_OPTIONS, "fill_value"))
+        fill_value = options.get("fill_value")
+        if fill_value is not None and not is_scalar(fill_value):
+            raise not_a_scalar("at.get", fill_value, "fill_value")
         return read("at.get", self._array, self._items, step("get", options))
 
     def set(self, update: Any, **options: Unpack[Options]) -> A:
@@ -105,13 +116,33 @@ class IndexedUpdate(Generic[A]):
 
     def apply(self, func: Callable[[Any], Any], **options: Unpack[Options]) -> A:
         """Replace each element by what an elementwise function of raw arrays makes of it."""
+        _check_options("at.apply", options, _OPTIONS)
+        if not callable(func):
+            raise wrong_type("at.apply", "func", func, "a function of raw arrays")
         return self._update("apply", 0, {**options, "func": func})
 
     def _update(self, method: str, update: Any, options: Mapping[str, Any]) -> A:
         """The array with the elements updated by a step."""
+        if method != "apply":
+            _check_options(f"at.{method}", options, _OPTIONS)
         if not isinstance(update, NamedArrayBase) and not is_scalar(update):
-            raise not_a_scalar(f"at.{method}", update)
+            raise not_a_scalar(f"at.{method}", update, "the update")
         return carry_out(_write, f"at.{method}", self._array, self._items, step(method, options), update)
+
+
+_OPTIONS = ("indices_are_sorted", "unique_indices", "mode")
+_MODES = ("clip", "drop", "fill", "promise_in_bounds", "wrap")
+
+
+def _check_options(op: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise unless all options are known, and the mode is one."""
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                problem(op, f"no option {name!r}", f"the options are {', '.join(known)}", nearest(name, known))
+            )
+    if isinstance(options.get("mode"), str):
+        check_choice(op, "mode", options["mode"], _MODES)
 
 
 def _write(op: str, array: A, items: Items, plan: Plan, step: Step, update: Any) -> A:

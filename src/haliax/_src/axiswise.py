@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from haliax._src.axis import AxisSelection, AxisSelector
 from haliax._src.describe import PARAMETERS, documented
+from haliax._src.errors import check_integer, not_an_axis
 from haliax._src.families import axiswise
 from haliax.types import DTypeLike
 
@@ -71,4 +72,7 @@ def flip(a: T, axis: AxisSelection | None = None) -> T:
 )
 def diff(a: T, axis: AxisSelector, *, n: int = 1) -> T:
     """The difference of each element and the one before it."""
+    if axis is None:
+        raise not_an_axis("diff", axis)
+    check_integer("diff", "n", n, 0)
     return axiswise(jnp.diff, a, axis, n=n)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from haliax._src.array_base import A, require_named
 from haliax._src.axis import AxisSelector
+from haliax._src.errors import check_choice, wrong_dtype
 from haliax._src.explicit_axes import laid_out_by_name
 
 
@@ -30,6 +31,9 @@ def packbits(a: A, axis: AxisSelector, *, bitorder: Literal["big", "little"] = "
         `jax.numpy.packbits`
     """
     dim = require_named("packbits", a).require_axis("packbits", axis)
+    check_choice("packbits", "bitorder", bitorder, ("big", "little"))
+    if not jnp.issubdtype(a.array.dtype, jnp.integer) and a.array.dtype != bool:
+        raise wrong_dtype("packbits", "the array", a.array.dtype, "booleans or integers")
     return a.like(jnp.packbits(a.array, dim, bitorder), a.axis_names)
 
 
@@ -53,4 +57,7 @@ def unpackbits(a: A, axis: AxisSelector, *, count: int | None = None, bitorder: 
         `jax.numpy.unpackbits`
     """
     dim = require_named("unpackbits", a).require_axis("unpackbits", axis)
+    check_choice("unpackbits", "bitorder", bitorder, ("big", "little"))
+    if a.array.dtype != jnp.uint8:
+        raise wrong_dtype("unpackbits", "the array", a.array.dtype, "uint8")
     return a.like(jnp.unpackbits(a.array, dim, count, bitorder), a.axis_names)

@@ -20,6 +20,7 @@ from haliax._src.axis_order import order_axes
 from haliax._src.errors import axis_not_found, bad_value, duplicate_axes, size_mismatch, wrong_type
 from haliax._src.explicit_axes import REFUSALS, by_name, entries
 from haliax._src.jax_compat import ShardingTypeError
+from haliax._src.refused import check_dtype
 from haliax._src.util import UNSPECIFIED, Unspecified
 from haliax.types import DTypeLike, PrecisionLike
 
@@ -125,6 +126,7 @@ def contract(
     dot_general: Callable[..., jax.Array],
 ) -> Any:
     """Apply a plan to named arrays; `names` are those of the result, `op` is the operation for error messages."""
+    check_dtype(op, preferred_element_type)
 
     def apply(operands: Sequence[NamedArrayBase], dot_general: Any) -> Any:
         arrays = [a.array for a in operands]

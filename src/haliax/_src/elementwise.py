@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import N, NamedArrayBase
+from haliax._src.array_base import N, NamedArrayBase, is_scalar
+from haliax._src.broadcasting import not_a_scalar
 from haliax._src.describe import documented
+from haliax._src.errors import check_integer
 from haliax._src.families import apply_binary, binary, separate, unary
 from haliax._src.refused import check_dtype
 from haliax.types import DTypeLike
@@ -89,6 +91,7 @@ _SAME = "An array with the same axes."
 )
 def round(a: N, decimals: int = 0) -> N:
     """Each element rounded to a number of decimals."""
+    check_integer("round", "decimals", decimals)
     if isinstance(a, NamedArrayBase):
         return a.like(jnp.round(a.array, decimals), a.axis_names)
     return jnp.round(a, decimals)
@@ -115,6 +118,9 @@ def astype(a: N, dtype: DTypeLike) -> N:
 )
 def nan_to_num(a: N, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> N:
     """Each element, with numbers in place of NaN and infinity."""
+    for argument, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        if value is not None and not is_scalar(value):
+            raise not_a_scalar("nan_to_num", value, argument)
     if isinstance(a, NamedArrayBase):
         return a.like(jnp.nan_to_num(a.array, nan=nan, posinf=posinf, neginf=neginf), a.axis_names)
     return jnp.nan_to_num(a, nan=nan, posinf=posinf, neginf=neginf)

@@ -54,7 +54,7 @@ def _array_kind(value: object) -> str | None:
     if not isinstance(value, jax.Array | np.ndarray):
         return None
     if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
-        return f"random keys of shape {value.shape}" if value.shape else "a random key"
+        return f"an array of random keys of shape {value.shape}" if value.shape else "a random key"
     origin = "traced" if isinstance(value, Tracer) else "jax" if isinstance(value, jax.Array) else "numpy"
     return f"a {origin} array of shape {value.shape}"
 
@@ -106,6 +106,31 @@ def not_axes(op: str, value: object) -> TypeError:
 def wrong_dtype(op: str, argument: str, dtype: object, expected: str, remedy: str = "") -> TypeError:
     """An array has a dtype that the operation can not use."""
     return TypeError(problem(op, f"{argument} has dtype {dtype}", f"expected {expected}", remedy))
+
+
+def check_choice(op: str, argument: str, value: object, choices: Iterable[str]) -> None:
+    """Raise a ValueError unless `value` is one of some words."""
+    choices = list(choices)
+    if value not in choices:
+        given = f"{argument} is {value!r}" if isinstance(value, str) else f"{argument} is {kind(value)}"
+        remedy = nearest(value, choices) if isinstance(value, str) else ""
+        raise ValueError(
+            problem(op, given, f"expected {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}", remedy)
+        )
+
+
+def check_callable(op: str, fn: object, argument: str = "the function") -> None:
+    """Raise a TypeError unless `fn` can be called."""
+    if not callable(fn):
+        raise wrong_type(op, argument, fn, "a callable")
+
+
+def check_integer(op: str, argument: str, value: object, least: int | None = None) -> None:
+    """Raise unless `value` is an integer, as Python knows it, and not less than `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise wrong_type(op, argument, value, "an integer")
+    if least is not None and value < least:
+        raise ValueError(problem(op, f"{argument} is {value}", f"expected {least} or more"))
 
 
 def bad_value(op: str, given: str, expected: str, remedy: str = "") -> ValueError:

@@ -417,6 +417,12 @@ def one_axis(op: str, dims: tuple[int, ...]) -> int:
 
 def align_mask(op: str, where: Any, array: NamedArrayBase) -> Any:
     """A `where` mask as a raw array that broadcasts against the array's dimensions."""
+    check_mask(op, where, array)
+    return operand_alignment(where.axis_names, array.axis_names)(where.array)
+
+
+def check_mask(op: str, where: Any, array: NamedArrayBase) -> None:
+    """Raise unless `where` is a named array of booleans, with axes among those of the array."""
     if not isinstance(where, NamedArrayBase):
         raise wrong_type(op, "where", where, "a NamedArray", "Name its axes with haliax.named(mask, axes).")
     sizes = array.shape
@@ -425,7 +431,6 @@ def align_mask(op: str, where: Any, array: NamedArrayBase) -> Any:
         raise bad_value(op, given, f"expected axes among those of the array: {format_shape(sizes)}")
     if where.array.dtype != bool:
         raise wrong_dtype(op, "the mask `where`", where.array.dtype, "booleans", "Compare it, as in `where != 0`.")
-    return operand_alignment(where.axis_names, array.axis_names)(where.array)
 
 
 def check_unnamed(op: str, array: Any, axis: Any, where: Any = None) -> None:

@@ -67,7 +67,10 @@ def _item(op: str, name: str, item: Any) -> Any:
     if isinstance(item, NamedArrayBase):
         return _array_item(op, name, item)
     if isinstance(item, slice):
-        return slice(*(_bound(op, name, bound) for bound in (item.start, item.stop, item.step)))
+        bounds = [_bound(op, name, bound) for bound in (item.start, item.stop, item.step)]
+        if bounds[2] == 0:
+            raise bad_value(op, f"the slice of axis {name!r} has step 0", "expected another step")
+        return slice(*bounds)
     if isinstance(item, dslice):
         return dslice(_start(op, name, item.start), item.size)
     if isinstance(item, list):

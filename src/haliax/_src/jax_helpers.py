@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.core import Tracer
 
-from haliax._src.errors import bad_value, format_shape, wrong_type
+from haliax._src.errors import bad_value, check_integer, format_shape, wrong_type
 from haliax._src.util import UNSPECIFIED, Unspecified, safe_wraps
 
 T = TypeVar("T")
@@ -103,6 +103,27 @@ def is_pallas_dslice(x: Any) -> bool:
 # --- Random keys ---
 
 
+def as_key(op: str, key: Any) -> jax.Array:
+    """A single random key, typed or raw, without names.
+
+    Args:
+        op: The operation, for error messages.
+        key: The key; a named array without axes may hold it.
+
+    Raises:
+        TypeError: If it is no random key, or several.
+    """
+    raw = key.array if hasattr(key, "axis_names") and hasattr(key, "array") else key
+    if is_jax_array_like(raw):
+        if is_typed_key(raw):
+            if len(raw.shape) == 0:
+                return raw
+            raise wrong_type(op, "the key", raw, "a single random key", "Map over keys with haliax.vmap.")
+        if raw.dtype == jnp.uint32 and len(raw.shape) == 1:
+            return raw
+    raise wrong_type(op, "the key", raw, "a random key", "Make one with jax.random.key(seed).")
+
+
 def maybe_rng_split(key: jax.Array | None, num: int = 2) -> Any:
     """Several keys from one; several times None from None.
 
@@ -116,7 +137,8 @@ def maybe_rng_split(key: jax.Array | None, num: int = 2) -> Any:
     Source:
         `jax.random.split`
     """
-    return [None] * num if key is None else shaped_rng_split(key, (num,))
+    check_integer("maybe_rng_split", "the number of keys", num, 0)
+    return [None] * num if key is None else shaped_rng_split(as_key("maybe_rng_split", key), (num,))
 
 
 def shaped_rng_split(key: jax.Array, split_shape: int | Sequence[int] = 2) -> jax.Array:
@@ -132,7 +154,10 @@ def shaped_rng_split(key: jax.Array, split_shape: int | Sequence[int] = 2) -> ja
     Source:
         `jax.random.split`
     """
-    shape = (split_shape,) if isinstance(split_shape, int) else tuple(split_shape)
+    key = as_key("shaped_rng_split", key)
+    shape = tuple(split_shape) if isinstance(split_shape, list | tuple) else (split_shape,)
+    for size in shape:
+        check_integer("shaped_rng_split", "a size", size, 0)
     count = math.prod(shape)
     keys = key if count == 1 else jax.random.split(key, count)
     return keys.reshape(*shape, *key.shape)

@@ -7,11 +7,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, require_named
+from haliax._src.array_base import A, NamedArrayBase, is_scalar, require_named
 from haliax._src.axis import AxisSelector
-from haliax._src.errors import duplicate_axes
+from haliax._src.broadcasting import not_a_scalar
+from haliax._src.errors import check_integer, duplicate_axes
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.rearrange import permute
+from haliax._src.refused import check_dtype
 from haliax.types import DTypeLike
 
 
@@ -61,6 +63,7 @@ def triu(array: A, axis1: AxisSelector, axis2: AxisSelector, k: int = 0) -> A:
 
 def _triangle(fn: Callable[..., Any], array: A, axis1: AxisSelector, axis2: AxisSelector, k: int) -> A:
     dims = _rows_and_columns(fn.__name__, array, axis1, axis2)
+    check_integer(fn.__name__, "k", k)
     rest = [dim for dim in range(len(array.axis_names)) if dim not in dims]
     array = permute(array, (*rest, *dims))
     return array.like(fn(array.array, k=k), array.axis_names)
@@ -87,6 +90,9 @@ def trace(array: A, axis1: AxisSelector, axis2: AxisSelector, offset: int = 0, d
         `jax.numpy.trace`
     """
     dims = _rows_and_columns("trace", array, axis1, axis2)
+    check_dtype("trace", dtype)
+    if not is_scalar(offset):
+        raise not_a_scalar("trace", offset, "offset")
     total = jnp.trace(array.array, offset=offset, axis1=dims[0], axis2=dims[1], dtype=dtype)
     return array.like(total, tuple(name for i, name in enumerate(array.axis_names) if i not in dims))
 

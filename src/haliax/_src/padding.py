@@ -6,13 +6,31 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, raw_array_or_scalar, require_named
+from haliax._src.array_base import A, is_scalar, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
-from haliax._src.errors import bad_value, wrong_type
+from haliax._src.broadcasting import not_a_scalar
+from haliax._src.errors import bad_value, check_choice, problem, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct
+
+_STAT = {"stat_length"}
+_OPTIONS: dict[str, set[str]] = {
+    "constant": {"constant_values"},
+    "edge": set(),
+    "empty": set(),
+    "linear_ramp": {"end_values"},
+    "maximum": _STAT,
+    "mean": _STAT,
+    "median": _STAT,
+    "minimum": _STAT,
+    "reflect": {"reflect_type"},
+    "symmetric": {"reflect_type"},
+    "wrap": set(),
+}
+"""The modes of `jax.numpy.pad`, each with its options."""
 
 
 @laid_out_by_name("pad")
@@ -49,14 +67,31 @@ def pad(
     widths = [(0, 0)] * len(array.axis_names)
     for axis, width in pad_width.items():
         dim = array.require_axis("pad", axis)
-        before, after = (width, width) if isinstance(width, int) else width
-        if before < 0 or after < 0:
-            given = f"axis {array.axis_names[dim]!r} is to grow by ({before}, {after})"
-            raise bad_value("pad", given, "expected no negative number", "Use slice to make an axis shorter.")
-        widths[dim] = (before, after)
+        widths[dim] = _width(array.axis_names[dim], width)
+    if isinstance(mode, str):
+        check_choice("pad", "mode", mode, _OPTIONS)
+        for name in kwargs.keys() - _OPTIONS[mode]:
+            expected = f"expected {', '.join(sorted(_OPTIONS[mode])) or 'none'} in mode {mode!r}"
+            raise TypeError(problem("pad", f"no option {name!r}", expected))
     if mode == "constant":
+        values = constant_values if isinstance(constant_values, tuple | list) else [constant_values]
+        for value in values:
+            if not is_scalar(raw_array_or_scalar(value)):
+                raise wrong_type("pad", "constant_values", value, "a number, or one for before and one for after")
         kwargs["constant_values"] = raw_array_or_scalar(constant_values)
     return array.like(jnp.pad(array.array, widths, mode, **kwargs), array.axis_names)
+
+
+def _width(name: str, width: Any) -> tuple[int, int]:
+    """How many elements to add to an axis, before and after."""
+    pair = (width, width) if isinstance(width, int | np.integer) else width
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(n, int | np.integer) for n in pair):
+        raise wrong_type("pad", f"the width of axis {name!r}", width, "an integer, or a pair of them: before and after")
+    before, after = pair
+    if before < 0 or after < 0:
+        given = f"axis {name!r} is to grow by ({before}, {after})"
+        raise bad_value("pad", given, "expected no negative number", "Use slice to make an axis shorter.")
+    return before, after
 
 
 def pad_left(array: A, axis: AxisSelector, new_axis: Axis, value: ArrayLike = 0) -> A:
@@ -87,5 +122,7 @@ def pad_left(array: A, axis: AxisSelector, new_axis: Axis, value: ArrayLike = 0)
         )
     new_names = (*names[:dim], new_axis.name, *names[dim + 1 :])
     check_distinct("pad_left", new_names)
+    if not is_scalar(raw_array_or_scalar(value)):
+        raise not_a_scalar("pad_left", value, "the value")
     padded = pad(array, {names[dim]: (new_axis.size - size, 0)}, constant_values=value)
     return padded.like(padded.array, new_names)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from haliax._src.array_base import NamedArrayBase, is_scalar
 from haliax._src.axis import AxisSelection
 from haliax._src.broadcasting import not_a_scalar
-from haliax._src.errors import bad_value, duplicate_axes, format_shape
+from haliax._src.errors import bad_value, check_choice, duplicate_axes, format_shape
 from haliax._src.families import is_raw, map_tree, reduce_named
 from haliax._src.reductions import reduction
 
@@ -56,6 +56,10 @@ def nanpercentile(array: T, q: Any, axis: AxisSelection | None = None, *, method
 def _quantile(fn: Callable[..., Any], array: T, q: Any, axis: AxisSelection | None, method: str) -> T:
     """The quantiles of each array in a tree; the axis of `q` leads, as in `jax.numpy`."""
     op = fn.__name__
+    check_choice(op, "method", method, ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"))
+    whole = 100 if op.endswith("percentile") else 1
+    if isinstance(q, int | float) and not 0 <= q <= whole:
+        raise bad_value(op, f"q is {q}", f"expected a number from 0 to {whole}")
     if is_raw(array):
         return reduce_named(fn, array, axis, q=q, method=method)
     if not isinstance(array, NamedArrayBase):
@@ -64,7 +68,7 @@ def _quantile(fn: Callable[..., Any], array: T, q: Any, axis: AxisSelection | No
     if len(leading) > 1:
         raise bad_value(op, f"q has {format_shape(q.shape)}", "expected at most one axis")
     if not leading and not is_scalar(raw):
-        raise not_a_scalar(op, raw)
+        raise not_a_scalar(op, raw, "q")
     reduced = reduce_named(fn, array, axis, q=raw, method=method)
     names = leading + reduced.axis_names
     if len(set(names)) < len(names):

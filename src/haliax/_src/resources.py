@@ -80,7 +80,7 @@ def freeze(mapping: ResourceMapping | None) -> FrozenMapping | None:
     if mapping is None or isinstance(mapping, FrozenMapping):
         return mapping
     if not isinstance(mapping, Mapping):
-        raise wrong_type("axis mapping", "it", mapping, "a mapping from axis names to mesh axes")
+        raise wrong_type("axis mapping", "the mapping", mapping, "a mapping from axis names to mesh axes")
     return FrozenMapping(mapping)
 
 
@@ -168,8 +168,15 @@ def as_seen_here(mesh: MeshLike) -> MeshLike:
     return ambient
 
 
+def check_mesh(op: str, mesh: Any) -> None:
+    """Raise a TypeError unless `mesh` is a mesh or None."""
+    if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
+        raise wrong_type(op, "mesh", mesh, "a jax.sharding.Mesh or AbstractMesh")
+
+
 def require_mesh(op: str, mesh: MeshLike | None = None) -> MeshLike:
     """The mesh of `resolve_mesh`, or an error that says how to give one."""
+    check_mesh(op, mesh)
     resolved = resolve_mesh(mesh)
     if resolved is None:
         raise ValueError(problem(op, "there is no mesh", remedy=GIVE_A_MESH))

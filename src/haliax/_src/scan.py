@@ -23,7 +23,7 @@ from haliax._src.checkpointing import (
     ScanCheckpointPolicy,
     find_closest_divisible_int_to_sqrt as find_closest_divisible_int_to_sqrt,
 )
-from haliax._src.errors import kind, problem, wrong_type
+from haliax._src.errors import check_callable, check_integer, kind, problem, wrong_type
 from haliax._src.explicit_axes import explicit_mesh
 from haliax._src.explicit_loops import CarryLayout, keep_layouts
 from haliax._src.jax_helpers import Static, is_jax_array_like, multilevel_scan
@@ -82,6 +82,7 @@ def scan(
     Source:
         `jax.lax.scan`
     """
+    check_callable("scan", f)
 
     @safe_wraps(f)
     def scanned(init: Any, *args: Any, **kwargs: Any) -> Any:
@@ -119,6 +120,7 @@ def fold(
     Source:
         `jax.lax.scan`
     """
+    check_callable("fold", fn)
 
     def step(carry: Carry, *args: Any, **kwargs: Any) -> tuple[Carry, None]:
         return fn(carry, *args, **kwargs), None
@@ -158,6 +160,7 @@ def map(
     Source:
         `jax.lax.map`
     """
+    check_callable("map", fn)
 
     def step(_: None, *args: Any, **kwargs: Any) -> tuple[None, Y]:
         return None, fn(*args, **kwargs)
@@ -187,6 +190,8 @@ def _scan(
     plan = plan_inputs(op, axis, is_scanned, args, kwargs)
     name, length = plan.axis.name, plan.axis.size
     policy = ScanCheckpointPolicy.from_bool_or_str(remat)
+    if not isinstance(unroll, bool):
+        check_integer(op, "unroll", unroll)
     if unroll is True or unroll >= length:
         # no loop is left that would keep the compiler from merging both computations
         policy = dataclasses.replace(policy, prevent_cse=True)
@@ -222,6 +227,8 @@ def plan_inputs(
 ) -> Along:
     """Which leaves of the inputs of a loop are sliced."""
     leaves = tree_leaves((args, kwargs))
+    if not (isinstance(is_scanned, bool) or callable(is_scanned)):
+        raise wrong_type(op, "is_mapped" if op == "map" else "is_scanned", is_scanned, "a condition, or a bool for all")
     chosen = [is_scanned if isinstance(is_scanned, bool) else is_scanned(leaf) for leaf in leaves]
     return along(op, axis, ("args", "kwargs"), (args, kwargs), [0 if yes else None for yes in chosen])
 

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, require_named
+from haliax._src.array_base import A, is_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
-from haliax._src.errors import bad_value, wrong_type
+from haliax._src.broadcasting import not_a_scalar
+from haliax._src.errors import bad_value, check_integer, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.families import apply_aligned
 from haliax._src.reshape import check_distinct, check_size, one_name
@@ -77,7 +78,9 @@ def nonzero(array: A, *, size: Axis, fill_value: ArrayLike = 0) -> tuple[A, ...]
 def _places(op: str, array: A, axis: Axis, fill_value: ArrayLike) -> tuple[A, ...]:
     require_named(op, array)
     if not isinstance(axis, Axis):
-        raise wrong_type(op, "the new axis", axis, "an Axis")
+        raise wrong_type(op, "the new axis", axis, "an Axis", "Its size is the number of places to look for.")
+    if not is_scalar(fill_value):
+        raise not_a_scalar(op, fill_value, "fill_value")
     if not array.axis_names:
         raise bad_value(op, "the array has no axes", "expected at least one")
     places = jnp.nonzero(array.array, size=axis.size, fill_value=fill_value)
@@ -130,6 +133,7 @@ def top_k(arr: A, axis: AxisSelector, k: int, new_axis: AxisSelector | None = No
     """
     dim = require_named("top_k", arr).require_axis("top_k", axis)
     names, size = arr.axis_names, arr.array.shape[dim]
+    check_integer("top_k", "k", k)
     if not 0 <= k <= size:
         raise bad_value("top_k", f"k is {k}", f"expected 0 to the size of the axis, {names[dim]}={size}")
     if isinstance(new_axis, Axis):

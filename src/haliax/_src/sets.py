@@ -5,15 +5,15 @@ The sizes of these results depend on values; the caller gives an Axis for them, 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, NamedArrayBase, as_places, raw_array_or_scalar, require_named
+from haliax._src.array_base import A, NamedArrayBase, as_places, is_scalar, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
-from haliax._src.broadcasting import as_named
-from haliax._src.errors import bad_value, format_shape, wrong_type
+from haliax._src.broadcasting import as_named, not_a_scalar
+from haliax._src.errors import bad_value, check_choice, check_integer, format_shape, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct
 
@@ -55,6 +55,8 @@ def unique(
     require_named("unique", array)
     _require_axis_object("unique", "Unique", Unique)
     dim = None if axis is None else array.require_axis("unique", axis)
+    if fill_value is not None and not is_scalar(fill_value):
+        raise not_a_scalar("unique", fill_value, "fill_value")
     found, names = (Unique.name,), array.axis_names
     values_names = found if dim is None else (*names[:dim], *found, *names[dim + 1 :])
     check_distinct("unique", values_names)
@@ -174,11 +176,10 @@ def bincount(x: A, Counts: Axis, *, weights: A | ArrayLike | None = None, minlen
     """
     _require_one_axis("bincount", require_named("bincount", x))
     _require_axis_object("bincount", "Counts", Counts)
-    if isinstance(weights, NamedArrayBase) and weights.shape != x.shape:
-        raise bad_value(
-            "bincount", f"the weights have {format_shape(weights.shape)}", f"expected {format_shape(x.shape)}"
-        )
-    raw_weights = raw_array_or_scalar(weights)
+    if not jnp.issubdtype(x.array.dtype, jnp.integer):
+        raise wrong_dtype("bincount", "the array", x.array.dtype, "integers")
+    check_integer("bincount", "minlength", minlength, 0)
+    raw_weights = _beside("bincount", "the weights", weights, x)
     counts = jnp.bincount(as_places(x.array), raw_weights, minlength=min(minlength, Counts.size), length=Counts.size)
     return x.like(counts, (Counts.name,))
 
@@ -212,13 +213,32 @@ def searchsorted(
     """
     _require_one_axis("searchsorted", require_named("searchsorted", a))
     values = as_named("searchsorted", v)
-    order = raw_array_or_scalar(sorter)
+    check_choice("searchsorted", "side", side, ("left", "right"))
+    check_choice("searchsorted", "method", method, ("scan", "scan_unrolled", "sort", "compare_all"))
+    order = _beside("searchsorted", "the sorter", sorter, a)
+    if order is not None and not jnp.issubdtype(order.dtype, jnp.integer):
+        raise wrong_dtype("searchsorted", "the sorter", order.dtype, "integers")
     return values.like(jnp.searchsorted(a.array, values.array, side, order, method=method), values.axis_names)
+
+
+def _beside(op: str, argument: str, other: Any, array: NamedArrayBase) -> Any:
+    """The data of an array that must have the one axis of another; None if there is none."""
+    if other is None:
+        return None
+    raw = raw_array_or_scalar(other)
+    if not hasattr(raw, "shape"):
+        raise wrong_type(op, argument, raw, f"an array with {format_shape(array.shape)}")
+    fits = other.shape == array.shape if isinstance(other, NamedArrayBase) else raw.shape == array.array.shape
+    if not fits:
+        have = format_shape(other.shape) if isinstance(other, NamedArrayBase) else f"shape {raw.shape}"
+        verb = "have" if argument.endswith("s") else "has"
+        raise bad_value(op, f"{argument} {verb} {have}", f"expected {format_shape(array.shape)}")
+    return raw
 
 
 def _require_axis_object(op: str, argument: str, axis: object) -> None:
     if not isinstance(axis, Axis):
-        raise wrong_type(op, argument, axis, "an Axis")
+        raise wrong_type(op, argument, axis, "an Axis", "Its size is a part of the shape of the result.")
 
 
 def _require_one_axis(op: str, array: NamedArrayBase) -> None:

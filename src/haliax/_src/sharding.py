@@ -15,13 +15,15 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, axis_name
-from haliax._src.errors import problem
+from haliax._src.errors import not_an_axis, problem, wrong_type
 from haliax._src.layouts import has_layout, in_memory_of, layout_for, place
 from haliax._src.resources import (
     MeshLike,
     PhysicalAxisSpec,
     ResourceMapping,
+    check_mesh,
     current_mapping,
+    freeze,
     mesh_axes,
     pspec_for_names,
     require_mesh,
@@ -57,6 +59,8 @@ def set_mesh(mesh: Mesh) -> contextlib.AbstractContextManager[Mesh | None]:
     Source:
         `jax.set_mesh`
     """
+    if not isinstance(mesh, Mesh):
+        raise wrong_type("set_mesh", "mesh", mesh, "a jax.sharding.Mesh")
     return jax.set_mesh(mesh)
 
 
@@ -92,7 +96,7 @@ def pspec_for_axis(axis: AxisSelection, mapping: ResourceMapping | None = None) 
         `jax.sharding.PartitionSpec`
     """
     names = [axis_name(ax) for ax in selectors("pspec_for_axis", axis)]
-    return pspec_for_names(names, mapping if mapping is not None else current_mapping())
+    return pspec_for_names(names, freeze(mapping) if mapping is not None else current_mapping())
 
 
 def physical_axis_name(axis: AxisSelector, mapping: ResourceMapping | None = None) -> PhysicalAxisSpec | None:
@@ -108,7 +112,14 @@ def physical_axis_name(axis: AxisSelector, mapping: ResourceMapping | None = Non
     Source:
         `jax.sharding.PartitionSpec`
     """
-    mapping = mapping if mapping is not None else current_mapping()
+    return _mesh_axes_of("physical_axis_name", axis, mapping)
+
+
+def _mesh_axes_of(op: str, axis: AxisSelector, mapping: ResourceMapping | None) -> PhysicalAxisSpec | None:
+    """The entry of a mapping for an axis."""
+    if not isinstance(axis, str | Axis):
+        raise not_an_axis(op, axis)
+    mapping = freeze(mapping) if mapping is not None else current_mapping()
     return (mapping or {}).get(axis_name(axis))
 
 
@@ -131,11 +142,16 @@ def physical_axis_size(
     Source:
         `jax.sharding.Mesh.shape`
     """
-    target = require_mesh("physical_axis_size", mesh)
-    spec = physical_axis_name(axis, mapping)
+    return _parts("physical_axis_size", axis, mapping, mesh)
+
+
+def _parts(op: str, axis: AxisSelector, mapping: ResourceMapping | None, mesh: MeshLike | None) -> int | None:
+    """Into how many parts a named axis is split."""
+    target = require_mesh(op, mesh)
+    spec = _mesh_axes_of(op, axis, mapping)
     for part in mesh_axes(spec):
         if part not in target.axis_names:
-            raise unknown_mesh_axis("physical_axis_size", axis_name(axis), part, target)
+            raise unknown_mesh_axis(op, axis_name(axis), part, target)
     return None if spec is None else split_factor(target, spec)
 
 
@@ -158,7 +174,10 @@ def round_axis_for_partitioning(
     Source:
         `jax.sharding.NamedSharding.shard_shape`
     """
-    factor = physical_axis_size(axis, mapping, mesh)
+    op = "round_axis_for_partitioning"
+    if not isinstance(axis, Axis):
+        raise wrong_type(op, "the axis", axis, "an Axis")
+    factor = _parts(op, axis, mapping, mesh)
     return axis if factor is None else axis.resize(-(-axis.size // factor) * factor)
 
 
@@ -202,7 +221,7 @@ def pspec_for(tree: Any, resource_mapping: ResourceMapping | None = None) -> Any
     Source:
         `jax.sharding.PartitionSpec`
     """
-    mapping = resource_mapping if resource_mapping is not None else current_mapping()
+    mapping = freeze(resource_mapping) if resource_mapping is not None else current_mapping()
     if mapping is None:
         raise ValueError(
             problem(
@@ -273,8 +292,9 @@ def shard(x: T, mapping: ResourceMapping | None = None, mesh: MeshLike | None = 
     Source:
         `jax.device_put`, `jax.lax.with_sharding_constraint`, `jax.sharding.reshard`
     """
+    check_mesh("shard", mesh)
     target_mesh = resolve_mesh(mesh)
-    mapping = mapping if mapping is not None else current_mapping()
+    mapping = freeze(mapping) if mapping is not None else current_mapping()
     if mapping is None and mesh is None:
         return x
     if target_mesh is None:

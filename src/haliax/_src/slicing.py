@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, overload
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, as_places, is_scalar, raw_array_or_scalar, require_named
+from haliax._src.array_base import A, NamedArrayBase, as_places, is_raw, is_scalar, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.broadcasting import alignment
-from haliax._src.errors import bad_value, duplicate_axes, size_mismatch, wrong_dtype, wrong_type
+from haliax._src.errors import bad_value, check_integer, duplicate_axes, size_mismatch, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.jax_compat import is_in_trace
 from haliax._src.reshape import check_distinct, one_name
@@ -78,6 +78,7 @@ def _slice_axes(array: A, start: Mapping[AxisSelector, Any], length: Mapping[Axi
         size = lengths.pop(names[dim])
         if isinstance(size, Axis):
             names[dim], size = size.name, size.size
+        check_integer("slice", "the length", size)
         if not 0 <= size <= sizes[dim]:
             raise bad_value("slice", f"length {size}", f"expected 0 to the size of the axis, {names[dim]}={sizes[dim]}")
         starts[dim], sizes[dim] = _one_start(names[dim], first), size
@@ -106,11 +107,25 @@ def _cut(sizes: tuple[int, ...], x: Any, starts: list[Any]) -> Any:
     return jax.lax.dynamic_slice(x, of_one_dtype(starts), sizes)
 
 
+# the names that Python gives in its own messages about arguments
+_slice_axis.__qualname__ = _slice_axes.__qualname__ = "slice"
+
+
 def _one_start(name: str, start: Any) -> Any:
-    if not is_scalar(raw_array_or_scalar(start)):
+    raw = raw_array_or_scalar(start)
+    if is_raw(raw) and not is_scalar(raw):
         remedy = "For a start at each index of another axis use array[axis, haliax.ds(start, size)]."
         raise bad_value("slice", f"axis {name!r} has several starts", "expected one", remedy)
-    return as_places(raw_array_or_scalar(start))
+    return as_places(_integer("slice", name, raw))
+
+
+def _integer(op: str, name: str, start: Any) -> Any:
+    """A start, once it is sure to be an integer."""
+    if not is_raw(start):
+        raise wrong_type(op, f"the start of axis {name!r}", start, "an integer")
+    if not jnp.issubdtype(jnp.result_type(start), jnp.integer):
+        raise wrong_dtype(op, f"the start of axis {name!r}", jnp.result_type(start), "an integer")
+    return start
 
 
 def _fitting(start: int, length: int, size: int) -> int:
@@ -140,7 +155,9 @@ def updated_slice(array: A, start: Mapping[AxisSelector, Any], update: A) -> A:
     """
     op = "updated_slice"
     require_named(op, array)
-    lengths = _lengths(op, array, require_named(op, update))
+    lengths = _lengths(op, array, require_named(op, update, "the update"))
+    if not isinstance(start, Mapping):
+        raise wrong_type(op, "the start", start, "a mapping from axes to starts")
     sizes = array._sizes()
     starts: list[Any] = [0] * len(sizes)
     for axis, first in start.items():
@@ -169,7 +186,11 @@ def _lengths(op: str, array: NamedArrayBase, update: NamedArrayBase) -> list[int
 
 def _raw_start(op: str, array: NamedArrayBase, dim: int, first: Any) -> Any:
     """The data of a start, once its axes are known to be among the others of the array."""
+    _integer(op, array.axis_names[dim], raw_array_or_scalar(first))
     if not isinstance(first, NamedArrayBase):
+        if not is_scalar(first):
+            given = f"the start of axis {array.axis_names[dim]!r} is an unnamed array of shape {first.shape}"
+            raise bad_value(op, given, "expected rank 0", "Name its axes with haliax.named(array, axes).")
         return as_places(first)
     for name, size in first.shape.items():
         other = array.require_axis(op, name)

@@ -13,9 +13,9 @@ import jax
 
 from haliax._src.along import Rule, along, with_axis
 from haliax._src.array_base import selectors
-from haliax._src.axis import AxisSelection, AxisSelector
+from haliax._src.axis import Axis, AxisSelection, AxisSelector
 from haliax._src.callables import callable_as_pytree
-from haliax._src.errors import problem
+from haliax._src.errors import check_callable, duplicate_axes, problem
 from haliax._src.jax_helpers import Static, is_jax_array_like
 from haliax._src.tree import is_named_array, tree_leaves
 from haliax._src.util import safe_wraps
@@ -67,7 +67,11 @@ def vmap(
     """
     if isinstance(fn, classmethod | staticmethod):
         return type(fn)(vmap(fn.__func__, axis, default=default, args=args, kwargs=kwargs))  # pyright: ignore[reportReturnType]
+    check_callable("vmap", fn)
     axes = selectors("vmap", axis)
+    names = [ax.name if isinstance(ax, Axis) else ax for ax in axes]
+    if len(set(names)) < len(names):
+        raise duplicate_axes("vmap", map(str, names))
     signature = _signature(fn)
     try:
         rules = signature.bind_partial(*args, **(kwargs or {})).arguments
@@ -76,7 +80,11 @@ def vmap(
 
     @safe_wraps(fn)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            name = getattr(fn, "__name__", type(fn).__name__)
+            raise TypeError(problem("vmap", f"the arguments do not fit {name}: {error}")) from None
         bound.apply_defaults()
         names, values = tuple(bound.arguments), tuple(bound.arguments.values())
         target = callable_as_pytree(fn)

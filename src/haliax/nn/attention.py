@@ -14,15 +14,17 @@ import jax
 import jax.numpy as jnp
 
 from haliax._src import creation, elementwise
-from haliax._src.array_base import NamedArrayBase, require_named, wrap
-from haliax._src.axis import Axis, AxisSelection, axis_name
-from haliax._src.broadcasting import as_named, broadcast_axis
+from haliax._src.array_base import NamedArrayBase, is_scalar, require_named, wrap
+from haliax._src.axis import Axis, AxisSelection, iter_axes
+from haliax._src.broadcasting import as_named, broadcast_axis, not_a_scalar
+from haliax._src.creation import names_and_sizes
 from haliax._src.dot import dot
 from haliax._src.errors import bad_value, format_shape
-from haliax._src.families import apply_aligned
+from haliax._src.families import apply_aligned, apply_binary, check_mask
+from haliax._src.jax_helpers import as_key
 from haliax._src.named_array import NamedArray
 from haliax._src.rearrange import rearrange
-from haliax._src.util import ensure_tuple
+from haliax._src.refused import check_dtype
 from haliax.nn.normalization import softmax
 from haliax.types import DTypeLike, PrecisionLike
 
@@ -64,10 +66,26 @@ def dot_product_attention_weights(
         Vaswani et al., "Attention Is All You Need", 2017.
     """
     op = "dot_product_attention_weights"
-    names = ensure_tuple(axis_name(Key))
-    dims = require_named(op, query).require_axes(op, Key)
-    require_named(op, key).require_axes(op, Key)
+    return _weights(op, Key, KPos, query, key, mask, bias, attention_dtype, precision, scaling_factor)
+
+
+def _weights(
+    op: str,
+    Key: AxisSelection,
+    KPos: AxisSelection,
+    query: NamedArray,
+    key: NamedArray,
+    mask: NamedArray | None,
+    bias: NamedArray | None,
+    attention_dtype: DTypeLike | None,
+    precision: PrecisionLike,
+    scaling_factor: float | None,
+) -> NamedArray:
+    dims = require_named(op, query, "the query").require_axes(op, Key)
+    names = [query.axis_names[dim] for dim in dims]
+    require_named(op, key, "the key").require_axes(op, Key)
     key.require_axes(op, KPos)
+    check_dtype(op, attention_dtype)
     if scaling_factor is None:
         scaling_factor = 1 / math.sqrt(math.prod(query.array.shape[d] for d in dims))
 
@@ -77,7 +95,9 @@ def dot_product_attention_weights(
     # the query has fewer elements than the products
     weights = dot(elementwise.multiply(query, scaling_factor), key, axis=names, precision=precision)
     if bias is not None:
-        weights = elementwise.add(weights, bias)
+        weights = apply_binary(op, jnp.add, weights, bias)
+    if mask is not None:
+        check_mask(op, require_named(op, mask, "the mask"), weights)
     return elementwise.astype(softmax(weights, KPos, where=mask), dtype)
 
 
@@ -115,13 +135,14 @@ def dot_product_attention(
         Vaswani et al., "Attention Is All You Need" (2017); `jax.nn.dot_product_attention`
     """
     op = "dot_product_attention"
-    names = ensure_tuple(axis_name(KPos))
-    shared = [name for name in names if name in require_named(op, query).axis_names]
+    names = [name for name, _ in iter_axes(op, KPos)]
+    require_named(op, value, "the value").require_axes(op, KPos)
+    shared = [name for name in names if name in require_named(op, query, "the query").axis_names]
     if shared:
         given = f"the query has {format_shape(query.shape)}"
         remedy = "Rename its axis of positions, as in query.rename({...})."
         raise bad_value(op, given, f"expected no axis {shared[0]!r}, which is the axis of the keys", remedy)
-    weights = dot_product_attention_weights(Key, KPos, query, key, mask, bias, attention_dtype, precision)
+    weights = _weights(op, Key, KPos, query, key, mask, bias, attention_dtype, precision, None)
     return dot(weights, value, axis=names, precision=precision)
 
 
@@ -143,7 +164,12 @@ def causal_mask(QPos: Axis, KPos: Axis, q_start: Position = 0, k_start: Position
     Source:
         `jax.numpy.tril`
     """
-    mask = _outer(jnp.greater_equal, _positions(QPos, q_start), _positions(KPos, k_start))
+    return _causal("causal_mask", QPos, KPos, q_start, k_start)
+
+
+def _causal(op: str, QPos: Axis, KPos: Axis, q_start: Position, k_start: Position) -> NamedArray:
+    names_and_sizes(op, (QPos, KPos))
+    mask = _outer(jnp.greater_equal, _positions(op, QPos, q_start), _positions(op, KPos, k_start))
     return rearrange(mask, (..., QPos, KPos))
 
 
@@ -165,8 +191,9 @@ def prefix_lm_mask(
     Source:
         Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", 2020.
     """
-    causal = causal_mask(QSeqLen, KSeqLen, q_start, k_start)
-    in_prefix = _outer(jnp.greater, as_named("prefix_lm_mask", prefix_len), _positions(KSeqLen, k_start))
+    op = "prefix_lm_mask"
+    causal = _causal(op, QSeqLen, KSeqLen, q_start, k_start)
+    in_prefix = _outer(jnp.greater, as_named(op, prefix_len), _positions(op, KSeqLen, k_start))
     return rearrange(_outer(jnp.logical_or, in_prefix, causal), (..., QSeqLen, KSeqLen))
 
 
@@ -187,6 +214,11 @@ def forgetful_causal_mask(
     Source:
         Liu et al., "Towards Better Few-Shot and Finetuning Performance with Forgetful Causal Language Models", 2022.
     """
+    op = "forgetful_causal_mask"
+    key = as_key(op, key)
+    names_and_sizes(op, KPos)
+    if not is_scalar(mask_prob):
+        raise not_a_scalar(op, mask_prob, "mask_prob")
     if sample_prob:
         key, prob_key = jax.random.split(key)
         mask_prob = jax.random.uniform(prob_key, (), minval=0, maxval=mask_prob)
@@ -207,7 +239,7 @@ def combine_masks_and(mask1: NamedArray | None, mask2: NamedArray | None) -> Nam
     Source:
         `jax.numpy.logical_and`
     """
-    return _combine(jnp.logical_and, mask1, mask2)
+    return _combine("combine_masks_and", jnp.logical_and, mask1, mask2)
 
 
 def combine_masks_or(mask1: NamedArray | None, mask2: NamedArray | None) -> NamedArray | None:
@@ -223,10 +255,13 @@ def combine_masks_or(mask1: NamedArray | None, mask2: NamedArray | None) -> Name
     Source:
         `jax.numpy.logical_or`
     """
-    return _combine(jnp.logical_or, mask1, mask2)
+    return _combine("combine_masks_or", jnp.logical_or, mask1, mask2)
 
 
-def _combine(fn: Callable[..., jax.Array], mask1: Any, mask2: Any) -> Any:
+def _combine(op: str, fn: Callable[..., jax.Array], mask1: Any, mask2: Any) -> Any:
+    for i, mask in enumerate((mask1, mask2), 1):
+        if mask is not None:
+            require_named(op, mask, f"mask{i}")
     if mask1 is None or mask2 is None:
         return mask2 if mask1 is None else mask1
     return _outer(fn, mask1, mask2)
@@ -239,11 +274,11 @@ def _outer(fn: Callable[..., jax.Array], a: Any, b: Any) -> Any:
     return apply_aligned(fn.__name__, fn, a, b)
 
 
-def _positions(Pos: Axis, start: Position) -> NamedArray:
+def _positions(op: str, Pos: Axis, start: Position) -> NamedArray:
     """The positions along an axis, with the axes of `start` in front."""
     if isinstance(start, int):
         return creation.arange(Pos, start=start)
-    return _outer(jnp.add, as_named("causal_mask", start), creation.arange(Pos))
+    return _outer(jnp.add, as_named(op, start), creation.arange(Pos))
 
 
 # biases -------------------------------------------------------------------------------------------------------------
@@ -282,6 +317,7 @@ def alibi_attention_bias(Heads: Axis, KPos: Axis, bias_max: float = 8, dtype: DT
     Source:
         Press et al., "Train Short, Test Long: Attention with Linear Biases Enables Input Length Extrapolation", 2022.
     """
+    names_and_sizes("alibi_attention_bias", (Heads, KPos), dtype)
     slopes = wrap(jnp.asarray(_alibi_slopes(Heads.size, bias_max), dtype), (Heads.name,))
     return _outer(jnp.multiply, slopes, creation.arange(KPos, dtype=dtype))
 

@@ -8,11 +8,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, require_named
-from haliax._src.axis import AxisSelection, axis_name
-from haliax._src.broadcasting import alignment
+from haliax._src.array_base import A, is_scalar, require_named
+from haliax._src.axis import AxisSelection, iter_axes
+from haliax._src.broadcasting import alignment, not_a_scalar
 from haliax._src.errors import bad_value, problem
-from haliax._src.util import ensure_tuple
+from haliax._src.jax_helpers import as_key
 
 T = TypeVar("T")
 
@@ -49,12 +49,15 @@ def dropout(
         return x
     if _is_number(pdrop, 1):
         return x.like(jnp.zeros_like(x.array), x.axis_names)
+    if not is_scalar(pdrop):
+        raise not_a_scalar("dropout", pdrop, "pdrop")
     if isinstance(pdrop, int | float) and not 0 <= pdrop <= 1:
         raise bad_value("dropout", f"pdrop is {pdrop}", "expected a probability from 0 to 1")
     if key is None:
         raise RuntimeError(problem("dropout", "there is no key", remedy="Pass key=..., or inference=True."))
 
-    shared = () if broadcast_axes is None else ensure_tuple(axis_name(broadcast_axes))
+    key = as_key("dropout", key)
+    shared = () if broadcast_axes is None else tuple(name for name, _ in iter_axes("dropout", broadcast_axes))
     own = tuple(name for name in x.axis_names if name not in shared)
     keep = 1 - pdrop
     mask = jax.random.bernoulli(key, keep, tuple(x.shape[name] for name in own))

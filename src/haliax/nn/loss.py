@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from haliax._src import creation, elementwise, reductions
-from haliax._src.array_base import NamedArrayBase, as_places, require_named, wrap
+from haliax._src.array_base import NamedArrayBase, as_places, is_scalar, require_named, wrap
 from haliax._src.axis import Axis, AxisSelection
 from haliax._src.broadcasting import as_named
 from haliax._src.dot import dot
-from haliax._src.errors import bad_value, duplicate_axes, format_shape, wrong_dtype, wrong_type
-from haliax._src.families import apply_aligned
+from haliax._src.errors import bad_value, duplicate_axes, format_shape, size_mismatch, wrong_dtype, wrong_type
+from haliax._src.families import apply_aligned, check_mask
 from haliax._src.named_array import NamedArray
 from haliax._src.util import UNSPECIFIED, Unspecified
 from haliax.nn.normalization import logsumexp
@@ -72,7 +72,8 @@ def cross_entropy_loss(
         reduction_axis: The axes to reduce; all of them if None.
 
     Returns:
-        The losses with the axes that are not reduced.
+        The losses with the axes that are not reduced. The loss of a label that is no class (-1, or the number of
+        classes) is the logarithm of the normaliser, as if its probability were 1: mask such labels with `where`.
 
     Raises:
         ValueError: If an axis is missing.
@@ -81,8 +82,9 @@ def cross_entropy_loss(
     Source:
         `optax.softmax_cross_entropy`, `optax.softmax_cross_entropy_with_integer_labels`
     """
-    loss, _ = cross_entropy_loss_and_log_normalizers(logits, Label, targets)
-    return maybe_reduce_loss(loss, reduction, reduction_axis, where, weight)
+    op = "cross_entropy_loss"
+    loss, _ = _cross_entropies(op, logits, Label, targets)
+    return _reduced(op, loss, reduction, reduction_axis, where, weight)
 
 
 def cross_entropy_loss_and_log_normalizers(
@@ -105,16 +107,27 @@ def cross_entropy_loss_and_log_normalizers(
     Source:
         `optax.softmax_cross_entropy`, `jax.scipy.special.logsumexp`
     """
-    op = "cross_entropy_loss"
-    dims = require_named(op, pred_y).require_axes(op, Label)
+    return _cross_entropies("cross_entropy_loss_and_log_normalizers", pred_y, Label, target_y)
+
+
+def _cross_entropies(
+    op: str, pred_y: NamedArrayBase, Label: AxisSelection, target_y: NamedArrayBase
+) -> tuple[NamedArray, NamedArray]:
+    dims = require_named(op, pred_y, "the array of logits").require_axes(op, Label)
     names = [pred_y.axis_names[d] for d in dims]
     log_normalizers: Any = logsumexp(pred_y, names)
-    return log_normalizers - _log_likelihood(op, pred_y, names, require_named(op, target_y)), log_normalizers
+    return log_normalizers - _log_likelihood(
+        op, pred_y, names, require_named(op, target_y, "the array of targets")
+    ), log_normalizers
 
 
 def _log_likelihood(op: str, logits: NamedArrayBase, Label: list[str], targets: NamedArrayBase) -> Any:
     """The expectation of the logits under the targets."""
     if set(Label) <= set(targets.axis_names):
+        for name in Label:
+            if targets.shape[name] != logits.shape[name]:
+                remedy = "The targets must have the classes of the logits."
+                raise size_mismatch(op, name, targets.shape[name], logits.shape[name], remedy)
         return dot(logits, targets, axis=Label)
     if len(Label) == 1 and jnp.issubdtype(targets.array.dtype, jnp.integer):
         return _at_label(logits, Label[0], targets)
@@ -172,7 +185,7 @@ def binary_cross_entropy_loss(
         require_named("binary_cross_entropy_loss", logits),
         _as_probabilities(as_named("binary_cross_entropy_loss", targets), logits),
     )
-    return maybe_reduce_loss(loss, reduction, reduction_axis, where, weight)
+    return _reduced("binary_cross_entropy_loss", loss, reduction, reduction_axis, where, weight)
 
 
 def _as_probabilities(targets: NamedArrayBase, logits: NamedArrayBase) -> NamedArrayBase:
@@ -207,7 +220,7 @@ def reduce_loss(
     Source:
         `jax.numpy.mean`
     """
-    return maybe_reduce_loss(arr, reduction, reduction_axis, where, weight)
+    return _reduced("reduce_loss", require_named("reduce_loss", arr), reduction, reduction_axis, where, weight)
 
 
 def maybe_reduce_loss(
@@ -232,6 +245,25 @@ def maybe_reduce_loss(
     Source:
         `jax.numpy.mean`
     """
+    op = "maybe_reduce_loss"
+    return _reduced(op, require_named(op, arr), reduction, reduction_axis, where, weight)
+
+
+def _reduced(op: str, arr: NamedArrayBase, reduction: Any, reduction_axis: Any, where: Any, weight: Any) -> Any:
+    """The reduction of losses, once its arguments are known to fit them."""
+    if reduction is not None and reduction is not UNSPECIFIED and not callable(reduction):
+        remedy = "" if not isinstance(reduction, str) else f"Pass haliax.{reduction}, the function itself."
+        raise wrong_type(op, "reduction", reduction, "a function such as haliax.mean, or None", remedy)
+    if reduction_axis is not None:
+        arr.require_axes(op, reduction_axis)
+    for argument, value in (("where", where), ("weight", weight)):
+        if value is not None and (argument == "where" or not is_scalar(value)):
+            require_named(op, value, argument)
+    if where is not None:
+        check_mask(op, where, arr)
+    if isinstance(weight, NamedArrayBase) and not weight.shape.items() <= arr.shape.items():
+        expected = f"expected axes among those of the losses: {format_shape(arr.shape)}"
+        raise bad_value(op, f"the weights have {format_shape(weight.shape)}", expected)
     if reduction is UNSPECIFIED or reduction is reductions.mean:
         return _mean(arr, reduction_axis, where, weight)
     if weight is not None:

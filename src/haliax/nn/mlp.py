@@ -11,8 +11,8 @@ import jax
 from haliax._src.array_base import A
 from haliax._src.axis import Axis, AxisSpec
 from haliax._src.dot_general import DotGeneralOp
-from haliax._src.errors import bad_value
-from haliax._src.jax_helpers import maybe_rng_split
+from haliax._src.errors import check_callable, check_integer, wrong_type
+from haliax._src.jax_helpers import as_key, maybe_rng_split
 from haliax.nn.activations import relu
 from haliax.nn.linear import Linear
 
@@ -64,9 +64,12 @@ class MLP(eqx.Module):
         Raises:
             ValueError: If `depth` is negative.
         """
-        if depth < 0:
-            raise bad_value("MLP.init", f"depth is {depth}", "expected 0 or more")
+        check_integer("MLP.init", "depth", depth, 0)
+        check_callable("MLP.init", activation, "activation")
         Width = Axis("mlp", width) if isinstance(width, int) else width
+        if not isinstance(Width, Axis):
+            raise wrong_type("MLP.init", "width", width, "an Axis or a size")
+        key = as_key("MLP.init", key)
         hidden = (Width, Width.alias(f"{Width.name}2"))
         axes = [Input, *(hidden[i % 2] for i in range(depth)), Output]
         layers = tuple(

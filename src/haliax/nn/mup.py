@@ -15,6 +15,11 @@ from abc import ABC, abstractmethod
 from haliax._src.axis import AxisSpec, axis_size
 
 
+def _width(axes: AxisSpec) -> int:
+    """The number of elements along some axes; 1 if there are none, where no weight is left to be scaled."""
+    return max(axis_size(axes), 1)
+
+
 class AbstractReparam(ABC):
     """How to scale one kind of layer."""
 
@@ -53,7 +58,7 @@ class LinearStandardParam(AbstractLinearReparam):
     @staticmethod
     def init_scale(In: AxisSpec, Out: AxisSpec) -> float:
         """One over the square root of the size of `In`."""
-        return 1 / axis_size(In) ** 0.5
+        return 1 / _width(In) ** 0.5
 
 
 class InputLinearMup(AbstractLinearReparam):
@@ -71,12 +76,12 @@ class HiddenLinearMup(AbstractLinearReparam):
     @staticmethod
     def init_scale(In: AxisSpec, Out: AxisSpec) -> float:
         """One over the square root of the size of `In`."""
-        return 1 / axis_size(In) ** 0.5
+        return 1 / _width(In) ** 0.5
 
     @property
     def lr_scale(self) -> float:
         """One over the size of `In`."""
-        return 1 / axis_size(self.In)
+        return 1 / _width(self.In)
 
 
 class OutputLinearMup(AbstractLinearReparam):
@@ -90,7 +95,7 @@ class OutputLinearMup(AbstractLinearReparam):
     @property
     def active_scale(self) -> float:
         """One over the size of `In`."""
-        return 1 / axis_size(self.In)
+        return 1 / _width(self.In)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +122,7 @@ class EmbeddingStandardParam(AbstractEmbeddingReparam):
     @staticmethod
     def init_scale(In: AxisSpec, Out: AxisSpec) -> float:
         """One over the size of `Out`, the axes of an embedding."""
-        return 1 / axis_size(Out)
+        return 1 / _width(Out)
 
     @property
     def unembed_active_scale(self) -> float:
@@ -136,7 +141,7 @@ class EmbeddingMup(AbstractEmbeddingReparam):
     @property
     def unembed_active_scale(self) -> float:
         """One over the size of an embedding."""
-        return 1 / axis_size(self.Embed)
+        return 1 / _width(self.Embed)
 
 
 class ReparamEnabled(ABC):
