@@ -229,7 +229,8 @@ def wrap(array: Any, axis_names: tuple[str, ...]) -> Any:
 def require_named(op: str, array: A, argument: str = "the array") -> A:
     """The array itself, if it is a named one; otherwise an error that says how to name its axes."""
     if not isinstance(array, NamedArrayBase):
-        remedy = "Name its axes with haliax.named(array, axes)." if is_raw(array) or isinstance(array, list | tuple) else ""
+        can_be_named = is_raw(array) or isinstance(array, list | tuple)
+        remedy = "Name its axes with haliax.named(array, axes)." if can_be_named else ""
         raise wrong_type(op, argument, array, "a NamedArray", remedy)
     return array
 
