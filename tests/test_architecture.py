@@ -15,7 +15,7 @@ ORDER = """
     types field testing
     _src.util _src.callables _src.jax_compat _src.errors _src.refused _src.compile_utils _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
-    _src.parsing _src.resources _src.layout_text _src.transfers _src.layouts
+    _src.parsing _src.resources _src.kernels _src.layout_text _src.transfers _src.layouts
     _src.array_base _src.repr _src.treescope_view _src.array_protocols _src.annotations
     _src.explicit_axes _src.explicit_loops _src.broadcasting
     _src.describe _src.families _src.wrapping _src.operators
@@ -48,7 +48,7 @@ FACADES = "axis core ops specialized_fns wrap tree util jax_utils hof partitioni
 FACADES = [f"haliax.{name}" for name in FACADES] + ["haliax"]
 
 # imported where they are used, so that haliax works without them
-OPTIONAL_DEPENDENCIES = {"aqt", "matplotlib", "pytest", "torch", "treescope"}
+OPTIONAL_DEPENDENCIES = {"aqt", "matplotlib", "pytest", "tokamax", "torch", "treescope"}
 MAX_LINES = 500
 
 

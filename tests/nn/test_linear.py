@@ -118,7 +118,7 @@ def test_layer_is_a_pytree():
         (
             lambda layer: layer(hax.ones((B, Axis("d", 9)))),
             ValueError,
-            "Linear: axis 'd' has size 4; expected 9. An Axis must have the size that the array has.",
+            "Linear: axis 'd' has size 9; expected 4. The layer was made with d=4.",
         ),
         (
             lambda layer: layer(np.ones(4)),

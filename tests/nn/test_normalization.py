@@ -181,7 +181,7 @@ def test_layers_are_pytrees(cls):
         (
             lambda: hax.nn.RmsNorm.init(Axis("c", 2))(X),
             ValueError,
-            "RmsNorm: axis 'c' has size 2; expected 4. An Axis must have the size that the array has.",
+            "RmsNorm: axis 'c' has size 4; expected 2. The layer was made with c=2.",
         ),
         (
             lambda: hax.nn.standardize(VALUES, "c"),

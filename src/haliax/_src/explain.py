@@ -17,6 +17,7 @@ from haliax._src.differences import Signature
 from haliax._src.explanation import ArrayLayout, Explanation, Verdict
 from haliax._src.hlo_collectives import find_collectives
 from haliax._src.jit_plan import Plan
+from haliax._src.kernels import kernels_in
 from haliax._src.layout_text import describe_placement
 from haliax._src.layouts import layout_for
 from haliax._src.program import Decision, Program, unused_inputs
@@ -54,6 +55,7 @@ def explain(program: Program, arrays: Sequence[Any], *, shim_active: bool, compi
         traces=history.traces,
         compilations=compilations,
         changes=None if changes is None else tuple(changes),
+        kernels=kernels_in(traced.jaxpr),
     )
 
 

@@ -13,6 +13,7 @@ from haliax._src.axis import Axis
 from haliax._src.differences import describe_mapping
 from haliax._src.errors import format_shape
 from haliax._src.hlo_collectives import Collective
+from haliax._src.kernels import Kernel
 from haliax._src.layout_text import describe_mesh, describe_sharding, table
 from haliax._src.resources import FrozenMapping, MeshLike
 from haliax._src.retraces import abridged
@@ -85,6 +86,7 @@ class Explanation:
         compilations: The compiled programs that JAX keeps for calls: one for each combination of shapes, dtypes and
             layouts seen, where numpy and JAX arrays count apart. That of this report does not count.
         changes: What differs between the last two signatures, one sentence each; None if there was only one.
+        kernels: Which kernels compute the operations for which there are several, such as `ragged_dot`, and why.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Explanation:
     traces: int
     compilations: int
     changes: tuple[str, ...] | None
+    kernels: tuple[Kernel, ...] = ()
 
     def __str__(self) -> str:
         blocks = [self._heading(), *map(table, self._tables()), self._footing()]
@@ -140,6 +143,8 @@ class Explanation:
             lines.insert(0, "collectives: not known, for there are no devices to compile for")
         elif not self.collectives:
             lines.insert(0, "collectives: none")
+        if self.kernels:
+            lines.append(f"kernels: {'; '.join(map(str, self.kernels))}")
         if self.changes is not None:
             lines.append("between the last two signatures:")
             lines += [f"  {line}" for line in abridged(self.changes)]

@@ -5,12 +5,14 @@ from haliax._src.named_array import NamedArray as NamedArray
 from haliax.nn import (
     activations as activations,
     attention as attention,
+    conv as conv,
     embedding as embedding,
     linear as linear,
     loss as loss,
     mlp as mlp,
     mup as mup,
     normalization as normalization,
+    pool as pool,
     scan as scan,
 )
 from haliax.nn.activations import (
@@ -35,9 +37,10 @@ from haliax.nn.activations import (
     softplus as softplus,
     swish as swish,
 )
+from haliax.nn.conv import Conv as Conv, ConvTranspose as ConvTranspose
 from haliax.nn.dropout import Dropout as Dropout, dropout as dropout
 from haliax.nn.embedding import Embedding as Embedding
-from haliax.nn.linear import Linear as Linear
+from haliax.nn.linear import Linear as Linear, MoELinear as MoELinear
 from haliax.nn.loss import (
     binary_cross_entropy_loss as binary_cross_entropy_loss,
     cross_entropy_loss as cross_entropy_loss,
@@ -54,4 +57,6 @@ from haliax.nn.normalization import (
     softmax as softmax,
     standardize as standardize,
 )
+from haliax.nn.pool import max_pool as max_pool, mean_pool as mean_pool, min_pool as min_pool
+from haliax.nn.ragged_dot import ragged_dot as ragged_dot
 from haliax.nn.scan import BlockSeq as BlockSeq, ScanCheckpointPolicy as ScanCheckpointPolicy, Stacked as Stacked

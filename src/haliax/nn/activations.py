@@ -12,16 +12,14 @@ from haliax._src.array_base import A, N, require_named
 from haliax._src.axis import AxisSelector
 from haliax._src.errors import bad_value
 from haliax._src.families import apply_aligned, unary
+from haliax.types import Scalar
 
 _activation = functools.partial(unary, module="haliax.nn")
 
-celu = _activation(jax.nn.celu)
-elu = _activation(jax.nn.elu)
 hard_sigmoid = _activation(jax.nn.hard_sigmoid)
 hard_silu = _activation(jax.nn.hard_silu)
 hard_swish = _activation(jax.nn.hard_swish, name="hard_swish")
 hard_tanh = _activation(jax.nn.hard_tanh)
-leaky_relu = _activation(jax.nn.leaky_relu)
 log_sigmoid = _activation(jax.nn.log_sigmoid)
 relu = _activation(jax.nn.relu)
 relu6 = _activation(jax.nn.relu6)
@@ -31,6 +29,59 @@ silu = _activation(jax.nn.silu)
 soft_sign = _activation(jax.nn.soft_sign)
 softplus = _activation(jax.nn.softplus)
 swish = _activation(jax.nn.swish, name="swish")
+
+
+def celu(a: N, alpha: Scalar = 1.0) -> N:
+    """Continuously differentiable exponential linear unit.
+
+    Args:
+        a: An array with any axes, or a raw array.
+        alpha: Minus the limit for negative elements.
+
+    Returns:
+        An array with the same axes.
+
+    Source:
+        `jax.nn.celu`
+    """
+    return apply_aligned("celu", jax.nn.celu, a, **_unless(1.0, alpha=alpha))
+
+
+def elu(a: N, alpha: Scalar = 1.0) -> N:
+    """Exponential linear unit.
+
+    Args:
+        a: An array with any axes, or a raw array.
+        alpha: Minus the limit for negative elements.
+
+    Returns:
+        An array with the same axes.
+
+    Source:
+        `jax.nn.elu`
+    """
+    return apply_aligned("elu", jax.nn.elu, a, **_unless(1.0, alpha=alpha))
+
+
+def leaky_relu(a: N, negative_slope: Scalar = 0.01) -> N:
+    """Rectified linear unit that lets a part of negative elements through.
+
+    Args:
+        a: An array with any axes, or a raw array.
+        negative_slope: The factor on negative elements.
+
+    Returns:
+        An array with the same axes.
+
+    Source:
+        `jax.nn.leaky_relu`
+    """
+    return apply_aligned("leaky_relu", jax.nn.leaky_relu, a, **_unless(0.01, negative_slope=negative_slope))
+
+
+def _unless(usual: float, **option: Any) -> dict[str, Any]:
+    """An option, unless it has its usual value: as an argument of a function of JAX it would be one of the program."""
+    return {name: value for name, value in option.items() if not (isinstance(value, float) and value == usual)}
 
 
 def gelu(a: N, approximate: bool = True) -> N:

@@ -9,14 +9,13 @@ import equinox as eqx
 import jax
 
 from haliax._src import elementwise
-from haliax._src.array_base import NamedArrayBase, require_named
+from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import Axis, AxisSpec, axis_spec_to_tuple
 from haliax._src.dot import dot
-from haliax._src.errors import wrong_type
 from haliax._src.indexing import take
+from haliax._src.layers import hashable_axes, require_inputs, require_single_axis
 from haliax._src.named_array import NamedArray
 from haliax.nn.mup import AbstractEmbeddingReparam, EmbeddingStandardParam, ReparamEnabled
-from haliax.nn.normalization import hashable_axes
 from haliax.random import truncated_normal
 from haliax.tree_util import resize_axis
 
@@ -61,8 +60,7 @@ class Embedding(eqx.Module, ReparamEnabled):
         Raises:
             TypeError: If `Vocab` is not a single Axis.
         """
-        if not isinstance(Vocab, Axis):
-            raise wrong_type("Embedding.init", "Vocab", Vocab, "an Axis")
+        require_single_axis("Embedding.init", "Vocab", Vocab)
         Embed = hashable_axes(Embed)
         weight: Any = truncated_normal(key, (Vocab, *axis_spec_to_tuple(Embed)), -3, 3)
         scale = init_scale if initializer_range is None else initializer_range
@@ -97,7 +95,7 @@ class Embedding(eqx.Module, ReparamEnabled):
         Raises:
             ValueError: If an axis is missing or has another size.
         """
-        require_named("Embedding.unembed", input_embeds).require_axes("Embedding.unembed", self.Embed)
+        require_inputs("Embedding.unembed", input_embeds, self.Embed)
         logits = dot(input_embeds, self.weight, axis=self.Embed)
         scale = self.reparam.unembed_active_scale
         return logits if scale == 1 else elementwise.multiply(logits, scale)

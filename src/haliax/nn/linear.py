@@ -1,4 +1,4 @@
-"""A linear layer between any number of input axes and any number of output axes."""
+"""Linear layers between any number of input axes and any number of output axes; one of them for each expert."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Any
 import equinox as eqx
 import jax
 
+import jax.numpy as jnp
 from haliax._src import creation, elementwise
-from haliax._src.array_base import A, require_named
-from haliax._src.axis import Axis, AxisSpec, axis_spec_to_tuple
+from haliax._src.array_base import A, NamedArrayBase, require_named
+from haliax._src.axis import Axis, AxisSpec, axis_name, axis_size, axis_spec_to_tuple
 from haliax._src.dot import dot
 from haliax._src.dot_general import DefaultDotGeneralOp, DotGeneralOp, contraction
 from haliax._src.named_array import NamedArray
-from haliax._src.reshape import rename
+from haliax._src.errors import bad_value, format_shape
+from haliax._src.explicit_axes import REFUSALS, by_name
+from haliax._src.layers import hashable_axes, require_inputs
+from haliax._src.rearrange import axis_spec_rearrange
+from haliax._src.reshape import flatten_axes, rename, unflatten_axis
 from haliax._src.sharding import auto_sharded
 from haliax.nn.mup import (
     AbstractLinearReparam,
@@ -23,7 +28,7 @@ from haliax.nn.mup import (
     OutputLinearMup,
     ReparamEnabled,
 )
-from haliax.nn.normalization import hashable_axes
+from haliax.nn.ragged_dot import ragged_dot
 from haliax.random import truncated_normal
 
 
@@ -92,7 +97,7 @@ class Linear(eqx.Module, ReparamEnabled):
         Raises:
             ValueError: If an axis is missing or has another size.
         """
-        require_named("Linear", inputs).require_axes("Linear", self.In)
+        require_inputs("Linear", inputs, self.In)
         axes, inner = axis_spec_to_tuple(self.In), _inner_axes(self.In, self.Out)
         if inner != axes:
             inputs = rename(inputs, {old: new for old, new in zip(axes, inner, strict=True) if old != new})
@@ -129,3 +134,142 @@ def _inner_axes(In: AxisSpec, Out: AxisSpec) -> tuple[Axis, ...]:
     """The input axes as the weight has them: one array can not have an axis twice."""
     outer = {axis.name for axis in axis_spec_to_tuple(Out)}
     return tuple(ax.alias(f"{ax.name}_in") if ax.name in outer else ax for ax in axis_spec_to_tuple(In))
+
+
+class MoELinear(eqx.Module):
+    """A linear map for each expert: each row of the input goes through the one of its expert.
+
+    Args:
+        weight: The maps, with the axes `Experts`, `In` and `Out`. An axis of `In` and `Out` is called `<name>_in` as an
+            input.
+        bias: The shifts, with the axes `Experts` and `Out`; None for no shift.
+        Experts: The axes of the experts.
+        In: The axes that are contracted.
+        Out: The axes that take their place.
+        use_gmm: Whether to use a kernel of tokamax where there is one; see `haliax.nn.ragged_dot`.
+    """
+
+    weight: NamedArray
+    bias: NamedArray | None
+    Experts: AxisSpec = eqx.field(static=True)
+    In: AxisSpec = eqx.field(static=True)
+    Out: AxisSpec = eqx.field(static=True)
+    use_gmm: bool = eqx.field(static=True)
+
+    @staticmethod
+    def init(
+        Experts: AxisSpec,
+        In: AxisSpec,
+        Out: AxisSpec,
+        *,
+        key: jax.Array,
+        use_bias: bool = True,
+        out_first: bool = False,
+        init_scale: float = 1.0,
+        use_gmm: bool = False,
+    ) -> MoELinear:
+        """A layer with random weights: normal ones, cut at three standard deviations of one over the root of `In`.
+
+        Args:
+            Experts: The axes of the experts.
+            In: The input axes.
+            Out: The output axes; one that is an input axis too replaces it.
+            key: The random key.
+            use_bias: Whether to shift; the shifts are 0 at first.
+            out_first: Whether the weight has the output axes before the input axes.
+            init_scale: A factor on the initial weights.
+            use_gmm: Whether to use a kernel of tokamax where there is one.
+
+        Returns:
+            The layer.
+        """
+        Experts, In, Out = hashable_axes(Experts), hashable_axes(In), hashable_axes(Out)
+        experts, inner, outer = axis_spec_to_tuple(Experts), _inner_axes(In, Out), axis_spec_to_tuple(Out)
+        maps = outer + inner if out_first else inner + outer
+        weight: Any = truncated_normal(key, experts + maps, -3, 3)
+        weight = weight * (init_scale / max(1, axis_size(In)) ** 0.5)
+        bias = creation.zeros(experts + outer) if use_bias else None
+        return MoELinear(weight, bias, Experts, In, Out, use_gmm)
+
+    def __call__(self, inputs: A, group_sizes: NamedArrayBase, *, key: jax.Array | None = None) -> A:
+        """Map the rows of an array.
+
+        Args:
+            inputs: An array with the axes `In`, one axis of rows, and the batch axes of `group_sizes`. The rows of an
+                expert are side by side, and the experts in order.
+            group_sizes: How many rows each expert has: integers with the axes `Experts`, and any batch axes.
+            key: Not used; layers take one.
+
+        Returns:
+            An array with the other axes of `inputs`, then `Out`. Rows that belong to no expert are 0.
+
+        Raises:
+            ValueError: If an axis is missing or has another size, or there is not one axis of rows.
+        """
+        require_inputs("MoELinear", inputs, self.In)
+        require_inputs("MoELinear", require_named("MoELinear", group_sizes), self.Experts)
+        names = _rows_last(inputs, group_sizes, axis_name(axis_spec_to_tuple(self.In)), self.Experts)
+        operands = (inputs, self.weight, self.bias, group_sizes)
+        try:
+            y = self._apply(names, *operands)
+        except (*REFUSALS, NotImplementedError) as refusal:  # JAX has no rule for explicit axes here
+            y = by_name("MoELinear", refusal, lambda *operands: self._apply(names, *operands), *operands)
+        return auto_sharded(y)
+
+    def _apply(self, names: tuple[str, ...], inputs: A, weight: Any, bias: Any, group_sizes: NamedArrayBase) -> A:
+        """The result for operands whose axes are known to fit; `names` are the batch axes and that of the rows."""
+        experts, outer = axis_spec_to_tuple(self.Experts), axis_spec_to_tuple(self.Out)
+        inner, outside = _inner_axes(self.In, self.Out), tuple(n for n in inputs.axis_names if n in names)
+        batch = names[:-1]
+        x = _merged(inputs, names, axis_spec_to_tuple(self.In))
+        maps = _merged(weight, (), experts, inner, outer)
+        shifts = None if bias is None else _merged(bias, (), experts, outer)
+        sizes = _merged(group_sizes, batch, experts)
+
+        def apply(x: jax.Array, sizes: jax.Array) -> jax.Array:
+            y = ragged_dot(x, maps, sizes, implementation="auto" if self.use_gmm else "xla")
+            return y if shifts is None else y + _of_expert(shifts, sizes, x.shape[0])
+
+        for _ in batch:
+            apply = jax.vmap(apply)
+        y = apply(x, sizes)
+        y = jnp.reshape(y, (*y.shape[:-1], *(axis.size for axis in outer)))
+        result: Any = inputs.like(y, (*names, *axis_name(outer)))
+        return axis_spec_rearrange(result, (*outside, *axis_name(outer)))
+
+    @property
+    def out_first(self) -> bool:
+        """Whether the weight has the output axes before the input axes."""
+        inner, outer = _inner_axes(self.In, self.Out), axis_spec_to_tuple(self.Out)
+        where = self.weight.axis_names.index
+        return bool(inner and outer) and where(outer[0].name) < where(inner[0].name)
+
+
+def _rows_last(
+    inputs: NamedArrayBase, group_sizes: NamedArrayBase, In: tuple[str, ...], Experts: AxisSpec
+) -> tuple[str, ...]:
+    """The batch axes of a mixture of experts, then its axis of rows."""
+    experts = axis_name(axis_spec_to_tuple(Experts))
+    batch = tuple(name for name in group_sizes.axis_names if name not in experts)
+    require_inputs("MoELinear", inputs, [Axis(name, group_sizes.shape[name]) for name in batch])
+    rows = tuple(name for name in inputs.axis_names if name not in In and name not in batch)
+    if len(rows) != 1:
+        given = (
+            f"besides ({', '.join((*In, *batch))}) the inputs have {format_shape({n: inputs.shape[n] for n in rows})}"
+        )
+        remedy = "Merge several with flatten_axes, or give group_sizes the batch axes among them." if rows else ""
+        raise bad_value("MoELinear", given, "expected one axis of rows", remedy)
+    return (*batch, *rows)
+
+
+def _merged(array: Any, kept: Any, *groups: tuple[Axis, ...]) -> jax.Array:
+    """A raw array with the dimensions `kept`, then one for each group of axes."""
+    groups_of_names = [axis_name(group) for group in groups]
+    array = axis_spec_rearrange(array, (*kept, *(name for names in groups_of_names for name in names)))
+    return jnp.reshape(array.array, (*array.array.shape[: len(kept)], *map(axis_size, groups)))
+
+
+def _of_expert(shifts: jax.Array, sizes: jax.Array, rows: int) -> jax.Array:
+    """The shift of each row: that of its expert, 0 if it has none."""
+    expert = jnp.searchsorted(jnp.cumsum(sizes), jnp.arange(rows), side="right")
+    return shifts.at[expert].get(mode="fill", fill_value=0)

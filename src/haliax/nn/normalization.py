@@ -16,6 +16,7 @@ from haliax._src.families import axiswise, reduce_named
 from haliax._src.named_array import NamedArray
 from haliax.types import DTypeLike
 
+from haliax._src.layers import hashable_axes, require_inputs
 T = TypeVar("T")
 
 
@@ -161,7 +162,7 @@ class LayerNormBase(eqx.Module):
         Raises:
             ValueError: If an axis is missing or has another size.
         """
-        require_named(type(self).__name__, x).require_axes(type(self).__name__, self.axis)
+        require_inputs(type(self).__name__, x, self.axis)
         dtype: Any = self.dtype
         if dtype is None:
             dtype = jnp.promote_types(x.array.dtype, jnp.float32)
@@ -200,8 +201,3 @@ class RmsNorm(LayerNormBase):
     def _normalize(self, x: A) -> A:
         power = reductions.mean(elementwise.square(x), self.axis)
         return elementwise.multiply(x, elementwise.rsqrt(elementwise.add(power, self.eps)))
-
-
-def hashable_axes(axes: AxisSpec) -> Axis | tuple[Axis, ...]:
-    """Axes in a form that can be part of the structure of a pytree."""
-    return axes if isinstance(axes, Axis) else axis_spec_to_tuple(axes)
