@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from haliax._src.array_base import NamedArrayBase, require_named, selectors
 from haliax._src.axis import Axis, AxisSpec, axis_spec_to_tuple
+from haliax._src.creation import names_and_sizes
 from haliax._src.errors import size_mismatch, wrong_type
 
 
-def hashable_axes(axes: AxisSpec) -> Axis | tuple[Axis, ...]:
-    """Axes in a form that can be part of the structure of a pytree."""
+def hashable_axes(op: str, axes: AxisSpec) -> Axis | tuple[Axis, ...]:
+    """Axes in a form that can be part of the structure of a pytree, once they are distinct and have sizes."""
+    names_and_sizes(op, axes)
     return axes if isinstance(axes, Axis) else axis_spec_to_tuple(axes)
 
 
@@ -29,5 +31,7 @@ def require_inputs(op: str, inputs: NamedArrayBase, axes: AxisSpec) -> tuple[int
     have = require_named(op, inputs).shape
     for axis in selectors(op, axes):
         if isinstance(axis, Axis) and have.get(axis.name, axis.size) != axis.size:
-            raise size_mismatch(op, axis.name, have[axis.name], axis.size, f"The layer was made with {axis.name}={axis.size}.")
+            raise size_mismatch(
+                op, axis.name, have[axis.name], axis.size, f"The layer was made with {axis.name}={axis.size}."
+            )
     return inputs.require_axes(op, axes)

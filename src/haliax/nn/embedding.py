@@ -12,7 +12,9 @@ from haliax._src import elementwise
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.axis import Axis, AxisSpec, axis_spec_to_tuple
 from haliax._src.dot import dot
-from haliax._src.indexing import take
+from haliax._src.index_items import parse_index
+from haliax._src.indexing import read
+from haliax._src.jax_helpers import as_key
 from haliax._src.layers import hashable_axes, require_inputs, require_single_axis
 from haliax._src.named_array import NamedArray
 from haliax.nn.mup import AbstractEmbeddingReparam, EmbeddingStandardParam, ReparamEnabled
@@ -60,9 +62,11 @@ class Embedding(eqx.Module, ReparamEnabled):
         Raises:
             TypeError: If `Vocab` is not a single Axis.
         """
-        require_single_axis("Embedding.init", "Vocab", Vocab)
-        Embed = hashable_axes(Embed)
-        weight: Any = truncated_normal(key, (Vocab, *axis_spec_to_tuple(Embed)), -3, 3)
+        op = "Embedding.init"
+        require_single_axis(op, "Vocab", Vocab)
+        Embed = hashable_axes(op, Embed)
+        axes = hashable_axes(op, (Vocab, *axis_spec_to_tuple(Embed)))
+        weight: Any = truncated_normal(as_key(op, key), axes, -3, 3)
         scale = init_scale if initializer_range is None else initializer_range
         return Embedding(weight * (scale * reparam_cls.init_scale(Vocab, Embed)), Vocab, Embed, reparam_cls)
 
@@ -79,7 +83,7 @@ class Embedding(eqx.Module, ReparamEnabled):
         Returns:
             An array with the axes of `input_ids`, then `Embed`.
         """
-        embeds = take(self.weight, self.Vocab, input_ids)
+        embeds = read("Embedding", self.weight, parse_index("Embedding", self.weight, {self.Vocab: input_ids}))
         scale = self.reparam.active_scale
         return embeds if scale == 1 else elementwise.multiply(embeds, scale)
 

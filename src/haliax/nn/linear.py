@@ -6,19 +6,20 @@ from typing import Any
 
 import equinox as eqx
 import jax
-
 import jax.numpy as jnp
+
 from haliax._src import creation, elementwise
 from haliax._src.array_base import A, NamedArrayBase, require_named
 from haliax._src.axis import Axis, AxisSpec, axis_name, axis_size, axis_spec_to_tuple
 from haliax._src.dot import dot
 from haliax._src.dot_general import DefaultDotGeneralOp, DotGeneralOp, contraction
-from haliax._src.named_array import NamedArray
 from haliax._src.errors import bad_value, format_shape
 from haliax._src.explicit_axes import REFUSALS, by_name
+from haliax._src.jax_helpers import as_key
 from haliax._src.layers import hashable_axes, require_inputs
+from haliax._src.named_array import NamedArray
 from haliax._src.rearrange import axis_spec_rearrange
-from haliax._src.reshape import flatten_axes, rename, unflatten_axis
+from haliax._src.reshape import rename
 from haliax._src.sharding import auto_sharded
 from haliax.nn.mup import (
     AbstractLinearReparam,
@@ -77,7 +78,8 @@ class Linear(eqx.Module, ReparamEnabled):
         Returns:
             The layer.
         """
-        In, Out = hashable_axes(In), hashable_axes(Out)
+        op, key = "Linear.init", as_key("Linear.init", key)
+        In, Out = hashable_axes(op, In), hashable_axes(op, Out)
         inner, outer = _inner_axes(In, Out), axis_spec_to_tuple(Out)
         weight: Any = truncated_normal(key, outer + inner if out_first else inner + outer, -3, 3)
         weight = weight * (init_scale * reparam_cls.init_scale(In, Out))
@@ -88,7 +90,8 @@ class Linear(eqx.Module, ReparamEnabled):
         """Map an array.
 
         Args:
-            inputs: An array with the axes `In`, and any others.
+            inputs: An array with the axes `In`, and any others. An axis of `Out` among them is matched by name with
+                that of the weight, as batch axes are: each of its indices has its own map.
             key: Not used; layers take one.
 
         Returns:
@@ -183,7 +186,8 @@ class MoELinear(eqx.Module):
         Returns:
             The layer.
         """
-        Experts, In, Out = hashable_axes(Experts), hashable_axes(In), hashable_axes(Out)
+        op, key = "MoELinear.init", as_key("MoELinear.init", key)
+        Experts, In, Out = hashable_axes(op, Experts), hashable_axes(op, In), hashable_axes(op, Out)
         experts, inner, outer = axis_spec_to_tuple(Experts), _inner_axes(In, Out), axis_spec_to_tuple(Out)
         maps = outer + inner if out_first else inner + outer
         weight: Any = truncated_normal(key, experts + maps, -3, 3)

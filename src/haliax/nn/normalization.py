@@ -11,12 +11,12 @@ import jax.numpy as jnp
 
 from haliax._src import creation, elementwise, reductions
 from haliax._src.array_base import A, NamedArrayBase, require_named
-from haliax._src.axis import Axis, AxisSelection, AxisSpec, axis_spec_to_tuple
+from haliax._src.axis import AxisSelection, AxisSpec
 from haliax._src.families import axiswise, reduce_named
+from haliax._src.layers import hashable_axes, require_inputs
 from haliax._src.named_array import NamedArray
 from haliax.types import DTypeLike
 
-from haliax._src.layers import hashable_axes, require_inputs
 T = TypeVar("T")
 
 
@@ -145,7 +145,7 @@ class LayerNormBase(eqx.Module):
         Returns:
             The layer.
         """
-        axis = hashable_axes(axis)
+        axis = hashable_axes(f"{cls.__name__}.init", axis)
         weight = creation.ones(axis) if use_weight else None
         bias = creation.zeros(axis) if use_bias else None
         return cls(axis, weight, bias, eps, dtype)
