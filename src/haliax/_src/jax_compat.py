@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import operator
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -81,6 +81,20 @@ def mesh_scope(mesh: Mesh | AbstractMesh) -> contextlib.AbstractContextManager[A
         with contextlib.suppress(ValueError):  # jax 0.9.2 takes an eager vmap for a trace here
             return jax.set_mesh(mesh)
     return jax.sharding.use_abstract_mesh(mesh.abstract_mesh if isinstance(mesh, Mesh) else mesh)
+
+
+@contextlib.contextmanager
+def eager_scope() -> Iterator[None]:
+    """A context in which operations on arrays run, also where there is only an abstract mesh, which JAX runs nothing on.
+
+    Inside a trace it changes nothing. As a decorator it serves functions that convert arrays, wherever they are called.
+    """
+    concrete, abstract, _ = meshes_in_force()
+    if abstract is None or concrete is not None or not _trace_state_clean():
+        yield
+        return
+    with jax.sharding.use_abstract_mesh(AbstractMesh((), ())):
+        yield
 
 
 def call_under_mesh(mesh: Mesh | AbstractMesh | None, fn: Callable[[Any], Any], argument: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 import equinox as eqx
 
+from haliax._src.jax_compat import eager_scope
 from haliax._src.resources import MeshLike
 from haliax._src.safetensors_io import TensorFileError as TensorFileError
 from haliax._src.state_dict_entries import StateDictError as StateDictError
@@ -75,6 +76,7 @@ class ModuleWithStateDictSerialization(eqx.Module):
         return {}
 
 
+@eager_scope()
 def load_state_dict(path: PathLike, *, mesh: MeshLike | None = None, sharding: LayoutRule | None = None) -> StateDict:
     """Read a state dict from safetensors files.
 
@@ -94,6 +96,9 @@ def load_state_dict(path: PathLike, *, mesh: MeshLike | None = None, sharding: L
         FileNotFoundError: If there is no such file.
         TensorFileError: If a file is truncated, corrupt or of another kind. The error names file and tensor.
         ValueError: If a layout does not fit. Nothing has been read then.
+
+    Source:
+        `safetensors.numpy.load_file`
     """
     tensors = open_tensors(path)
     rule = layout_rule("load_state_dict", mesh, sharding, tensors)

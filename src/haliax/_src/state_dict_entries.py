@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from haliax._src.errors import nearest
 from haliax._src.safetensors_io import StoredTensor
@@ -29,7 +30,7 @@ class Loaded:
     Args:
         name: Its name in the state dict; layers of a stack have `*` in the place of their number.
         tensor: What can be read, or an array that is on devices already.
-        key: Of typed keys, which the tensor has as numbers, an array of them.
+        key: Of typed keys, which the tensor has as numbers, the kind.
     """
 
     name: str
@@ -48,8 +49,13 @@ class Loaded:
 
     def put(self, layout: Layout | None) -> jax.Array:
         """The array, in its layout."""
-        array = put(self.tensor, layout, self.name)
-        return array if self.key is None else jax.random.wrap_key_data(array, impl=jax.random.key_impl(self.key))
+        if self.key is None:
+            return put(self.tensor, layout, self.name)
+        sharding = getattr(self.tensor, "sharding", None)
+        if layout is None and isinstance(sharding, NamedSharding):
+            # the numbers of one key must be together
+            layout = NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[: len(self.shape)]))
+        return jax.random.wrap_key_data(put(self.tensor, layout, self.name), impl=self.key)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,11 +66,13 @@ class Loading:
         used: The names looked up.
         missing: What the state dict lacks: the shapes by name.
         unfit: What does not fit, in words.
+        partly: What some layers of a stack lack, and others do not, in words.
     """
 
     used: set[str]
     missing: dict[str, str]
     unfit: list[str]
+    partly: list[str]
 
 
 _current: ContextVar[Loading | None] = ContextVar("haliax_state_dict_loading", default=None)
@@ -131,7 +139,8 @@ def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], pref
     """
     begin = "" if prefix is None else f"{prefix}."
     extra = [name for name in entries if str(name).startswith(begin) and name not in loading.used]
-    lines = [f"does not fit: {line}" for line in loading.unfit]
+    # a stack can not take from the template what is missing in some layers alone
+    lines = [f"does not fit: {line}" for line in loading.unfit + ([] if strict else loading.partly)]
     if strict:
         missing = loading.missing
         near = nearest if len(missing) * len(extra) <= _MANY else lambda name, names: ""
@@ -141,7 +150,8 @@ def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], pref
         return
     places = "1 place" if len(lines) == 1 else f"{len(lines)} places"
     given = f"the state dict and {what} differ in {places}"
-    remedy = "" if len(lines) == len(loading.unfit) else "\nPass strict=False to leave what is missing or extra."
+    can_be_left = strict and len(lines) > len(loading.unfit)
+    remedy = "\nPass strict=False to leave what is missing or extra." if can_be_left else ""
     raise StateDictError(f"{op}: {given}:\n  " + "\n  ".join(lines) + remedy)
 
 

@@ -11,6 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.best_effort import best_effort_sharding
 from haliax._src.errors import bad_value, nearest, problem, wrong_type
+from haliax._src.jax_compat import spec_entries
 from haliax._src.layouts import layout_for
 from haliax._src.resources import MeshLike, check_mapping, require_mesh
 
@@ -97,7 +98,8 @@ def _checked(op: str, name: str, array: Any, mesh: MeshLike | None, spec: Any) -
     try:
         spec.shard_shape(shape)
     except ValueError as error:
-        given = f"{name!r} of shape {tuple(shape)} can not be laid out as {getattr(spec, 'spec', spec)}"
+        entries = spec_entries(spec.spec) if isinstance(spec, NamedSharding) else spec
+        given = f"{name!r} of shape {tuple(shape)} can not be split as {entries}"
         raise ValueError(problem(op, given)) from error
     return spec
 

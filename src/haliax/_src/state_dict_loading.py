@@ -7,21 +7,21 @@ read yet; only when all of them fit are they read, each into its layout. So a st
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import format_shape
+from haliax._src.jax_compat import eager_scope
 from haliax._src.jax_helpers import is_typed_key
 from haliax._src.resources import MeshLike
 from haliax._src.safetensors_io import StoredTensor
 from haliax._src.state_dict_entries import Entries, Loaded, Loading, check, is_loading, loading_now, loading_scope
 from haliax._src.state_dict_layouts import Layout, LayoutRule, layout_rule, struct_of
-from haliax._src.state_dict_naming import is_number, named_leaf, own_method, parts_of, raw_array, with_prefix
+from haliax._src.state_dict_naming import is_number, named_leaf, one_layer, own_method, parts_of, raw_array, with_prefix
 from haliax._src.tensor_files import PathLike, open_tensors
 from haliax._src.tensor_parts import as_tensor, put, stack
 from haliax._src.tree import is_layer_stack
@@ -33,6 +33,7 @@ Walk = Callable[[Any, Mapping[str, Any], str | None], Any]
 # what users call ------------------------------------------------------------------------------------------------------
 
 
+@eager_scope()
 def from_state_dict(
     tree: T,
     state_dict: Mapping[str, Any] | PathLike,
@@ -65,11 +66,15 @@ def from_state_dict(
         StateDictError: If entries are missing, left over (of those with the prefix), or do not fit. It lists them all.
         TensorFileError: If a file is truncated, corrupt or of another kind.
         ValueError: If a layout does not fit. Nothing has been read then.
+
+    Source:
+        `torch.nn.Module.load_state_dict`
     """
     rule = layout_rule("from_state_dict", mesh, sharding)
     return settle(load("from_state_dict", walk, tree, state_dict, prefix, strict), rule)
 
 
+@eager_scope()
 def default_eqx_module_from_state_dict(mod: T, state_dict: Mapping[str, Any], prefix: str | None = None) -> T:
     """`from_state_dict` as it is without a method of that name in the module's class.
 
@@ -106,7 +111,7 @@ def load(
     entries: Mapping[str, Any] = state_dict if isinstance(state_dict, Mapping) else open_tensors(state_dict)
     if is_loading():
         return walker(template, entries, prefix)
-    loading = Loading(set(), {}, [])
+    loading = Loading(set(), {}, [], [])
     with loading_scope(loading):
         loaded = walker(template, Entries(entries, loading.used), prefix)
     check(op, type(template).__name__, loading, entries, prefix, strict)
@@ -168,7 +173,7 @@ def _load_leaf(leaf: Any, entries: Mapping[str, Any], prefix: str | None) -> Any
         file = f" in {tensor.path}"
         loading_now().unfit.append(f"{name!r} has dtype {tensor.dtype}{file}; expected one like {expected.dtype}")
         return leaf
-    loaded = Loaded(name, tensor, raw if is_data_of_keys else None)
+    loaded = Loaded(name, tensor, _kind_of_keys(raw) if is_data_of_keys else None)
     return leaf.like(loaded, leaf.axis_names) if isinstance(leaf, NamedArrayBase) else loaded
 
 
@@ -177,6 +182,13 @@ def _load_number(leaf: Any, name: str, tensor: Any) -> Any:
         loading_now().unfit.append(f"{name!r} has shape {tuple(tensor.shape)}; expected a number")
         return leaf
     return type(leaf)(np.asarray(put(tensor, None)).item() if isinstance(tensor, jax.Array) else tensor.read(()).item())
+
+
+def _kind_of_keys(keys: Any) -> Any:
+    """The implementation of typed keys, of which there may be only the shape."""
+    found = []
+    jax.eval_shape(lambda keys: found.append(jax.random.key_impl(keys)), keys)
+    return found[0]
 
 
 def _kind(dtype: Any) -> str:
@@ -202,11 +214,11 @@ def _load_stack(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> An
     count = tree.Block.size
     if count == 0:
         return tree
-    layer = eqx.filter_eval_shape(lambda stack: stack.get_layer(0), tree)
+    layer = one_layer(tree)
     layers = [walk(layer, entries, with_prefix(prefix, str(i))) for i in range(count)]
 
     def restack(leaf: Any, *parts: Any) -> Any:
-        return _stack_leaf(leaf, parts, with_prefix(prefix, "0"), with_prefix(prefix, "*"))
+        return _stack_leaf(leaf, parts, prefix)
 
     return dataclasses.replace(tree, stacked=jax.tree.map(restack, tree.stacked, *layers, is_leaf=is_leaf))
 
@@ -216,29 +228,35 @@ def is_leaf(x: Any) -> bool:
     return isinstance(x, NamedArrayBase | Loaded)
 
 
-def _stack_leaf(leaf: Any, parts: tuple[Any, ...], first: str, every: str) -> Any:
+def _stack_leaf(leaf: Any, parts: tuple[Any, ...], prefix: str | None) -> Any:
     """What the layers have in one place, stacked."""
     raws = [part.array if isinstance(part, NamedArrayBase) else part for part in parts]
+    name, found = _name_in_layers(raws, prefix), loading_now()
     if raw_array(leaf) is None:
         if any(raw != raws[0] for raw in raws):
-            loading_now().unfit.append(f"{every!r} is not the same in all layers; expected one value")
+            found.unfit.append(f"{name!r} is not the same in all layers; expected one value")
         return raws[0]
     missing = sum(isinstance(raw, jax.ShapeDtypeStruct) for raw in raws)
     if missing:
         if missing < len(raws):
-            given = f"{every!r} lacks arrays in {missing} of {len(raws)} layers"
-            loading_now().unfit.append(f"{given}; expected them in all or none")
+            given = f"{name!r} lacks arrays in {missing} of {len(raws)} layers"
+            found.partly.append(f"{given}; expected them in all or none")
         return leaf
-    tensors = [raw.tensor if isinstance(raw, Loaded) else raw for raw in raws]
-    name = every
-    key = None
-    if isinstance(raws[0], Loaded):
-        name, key = every + raws[0].name.removeprefix(first), raws[0].key
+    tensors = [as_tensor(raw.tensor if isinstance(raw, Loaded) else raw) for raw in raws]
     if len({str(tensor.dtype) for tensor in tensors}) > 1:
-        loading_now().unfit.append(f"{name!r} has not the same dtype in all layers; expected one dtype")
+        found.unfit.append(f"{name!r} has not the same dtype in all layers; expected one dtype")
         return leaf
-    loaded = Loaded(name, stack([as_tensor(tensor) for tensor in tensors]), key)
+    loaded = Loaded(name, stack(tensors), getattr(raws[0], "key", None))
     return leaf.like(loaded, leaf.axis_names) if isinstance(leaf, NamedArrayBase) else loaded
+
+
+def _name_in_layers(raws: Sequence[Any], prefix: str | None) -> str:
+    """The name that something has in all layers, with `*` for the number of the layer."""
+    every = with_prefix(prefix, "*")
+    for i, raw in enumerate(raws):
+        if isinstance(raw, Loaded):
+            return every + raw.name.removeprefix(with_prefix(prefix, str(i)))
+    return every
 
 
 # after the walk -------------------------------------------------------------------------------------------------------

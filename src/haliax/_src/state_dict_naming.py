@@ -16,6 +16,7 @@ from jax.tree_util import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import problem
+from haliax._src.jax_compat import eager_scope
 from haliax._src.jax_helpers import is_jax_array_like
 from haliax._src.tree import is_layer_stack
 
@@ -42,6 +43,9 @@ def with_prefix(prefix: str | None, leaf: str | None) -> str | None:
 
     Returns:
         The name; None if there is neither.
+
+    Source:
+        `torch.nn.Module.state_dict`
     """
     if prefix is None or leaf is None:
         return leaf if prefix is None else prefix
@@ -111,6 +115,7 @@ def raw_array(leaf: Any) -> Any:
 # state dicts ----------------------------------------------------------------------------------------------------------
 
 
+@eager_scope()
 def to_state_dict(tree: Any, prefix: str | None = None) -> StateDict:
     """The arrays of a module by name.
 
@@ -124,11 +129,15 @@ def to_state_dict(tree: Any, prefix: str | None = None) -> StateDict:
 
     Raises:
         ValueError: If an array would have no name, or two arrays one name.
+
+    Source:
+        `torch.nn.Module.state_dict`
     """
     method = own_method(tree, "to_state_dict")
     return dict(method(prefix)) if method is not None else default_eqx_module_to_state_dict(tree, prefix)
 
 
+@eager_scope()
 def default_eqx_module_to_state_dict(mod: Any, prefix: str | None = None) -> StateDict:
     """`to_state_dict` as it is without a method of that name in the module's class.
 
@@ -140,8 +149,7 @@ def default_eqx_module_to_state_dict(mod: Any, prefix: str | None = None) -> Sta
         Raw arrays and numbers by name.
     """
     if is_layer_stack(mod):
-        layers = enumerate(mod.unstacked())
-        return _merged(to_state_dict(layer, with_prefix(prefix, str(i))) for i, layer in layers)
+        return _merged(to_state_dict(layer, with_prefix(prefix, str(i))) for i, layer in enumerate(layers_of(mod)))
     found = parts_of(mod)
     if found is not None:
         return _merged(to_state_dict(part, with_prefix(prefix, name)) for name, part in found[0])
@@ -170,14 +178,29 @@ def named_leaf(op: str, name: str | None) -> str:
     return name
 
 
-def is_host_value(x: Any) -> bool:
-    """Whether a value of a state dict is in the memory of the host: a numpy array or scalar, or a number."""
-    return isinstance(x, np.ndarray | np.generic) or is_number(x)
+def layers_of(stack: Any) -> Iterable[Any]:
+    """The layers of a stack; those of numpy arrays are views, for which nothing is compiled."""
+    if not any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(stack)):
+        return stack.unstacked()
+    leaves, treedef = jax.tree.flatten(one_layer(stack))
+    arrays = jax.tree.leaves(stack.stacked)
+
+    def layer(i: int) -> Any:
+        parts = (a[i] if raw_array(leaf) is not None else a for leaf, a in zip(leaves, arrays, strict=True))
+        return treedef.unflatten(parts)
+
+    return map(layer, range(stack.Block.size))
+
+
+def one_layer(stack: Any) -> Any:
+    """A layer of a stack, with shapes in the place of arrays."""
+    return eqx.filter_eval_shape(lambda stack: stack.get_layer(0), stack)
 
 
 # torch's shapes -------------------------------------------------------------------------------------------------------
 
 
+@eager_scope()
 def flatten_modules_for_export(t: T) -> T:
     """Give every module the shapes that torch has for it, by its method `flatten_for_export`.
 
@@ -186,6 +209,9 @@ def flatten_modules_for_export(t: T) -> T:
 
     Returns:
         A module of the same structure, in which for example a `Linear` has one input and one output axis.
+
+    Source:
+        `torch.nn.Module.state_dict`
     """
     tree: Any = t
     if is_layer_stack(tree):
@@ -199,6 +225,7 @@ def flatten_modules_for_export(t: T) -> T:
     return flat if method is None else method()
 
 
+@eager_scope()
 def unflatten_modules_from_export(t: T, template: T) -> T:
     """Undo `flatten_modules_for_export`.
 
@@ -211,11 +238,15 @@ def unflatten_modules_from_export(t: T, template: T) -> T:
 
     Raises:
         ValueError: If the two do not fit.
+
+    Source:
+        `torch.nn.Module.load_state_dict`
     """
     tree: Any = t
     shapes: Any = template
     if is_layer_stack(tree):
-        return tree.map_layers(unflatten_modules_from_export, shapes)
+        layer_shapes = one_layer(shapes)  # not an argument of the mapped function: it has no axis of layers
+        return tree.map_layers(lambda layer: unflatten_modules_from_export(layer, layer_shapes))
     found = parts_of(shapes)
     if found is None:
         return t

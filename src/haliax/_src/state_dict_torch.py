@@ -14,7 +14,8 @@ import jax
 from jax.extend.core import Literal
 
 from haliax._src.array_base import NamedArrayBase
-from haliax._src.jax_helpers import is_jax_array_like
+from haliax._src.jax_compat import eager_scope
+from haliax._src.jax_helpers import is_jax_array_like, is_typed_key
 from haliax._src.resources import MeshLike
 from haliax._src.state_dict_layouts import LayoutRule, layout_rule
 from haliax._src.state_dict_loading import as_loaded, from_state_dict, is_leaf, load, settle, walk
@@ -33,6 +34,7 @@ from haliax.types import FilterSpec
 T = TypeVar("T")
 
 
+@eager_scope()
 def to_numpy_state_dict(model: Any, prefix: str | None = None) -> StateDict:
     """`to_state_dict` with numpy arrays, gathered from all devices and processes.
 
@@ -45,14 +47,25 @@ def to_numpy_state_dict(model: Any, prefix: str | None = None) -> StateDict:
 
     Raises:
         ValueError: If an array would have no name, or two arrays one name, or is on some processes alone.
+
+    Source:
+        `torch.nn.Module.state_dict`
     """
-    state_dict = to_state_dict(model, prefix)
-    return {
-        name: value if is_number(value) else to_host("to_numpy_state_dict", name, value)
-        for name, value in state_dict.items()
-    }
+    op = "to_numpy_state_dict"
+    state_dict = to_state_dict(_on_host(op, model), prefix)
+    return {name: value if is_number(value) else to_host(op, name, value) for name, value in state_dict.items()}
 
 
+def _on_host(op: str, tree: Any) -> Any:
+    """A module with numpy arrays, of which parts can be taken without a program for each."""
+
+    def on_host(path: Any, leaf: Any) -> Any:
+        return leaf if raw_array(leaf) is None or is_typed_key(leaf) else to_host(op, jax.tree_util.keystr(path), leaf)
+
+    return jax.tree_util.tree_map_with_path(on_host, tree)
+
+
+@eager_scope()
 def to_torch_compatible_state_dict(
     t: Any, *, flatten: bool = True, prefix: str | None = None, filter: FilterSpec = is_jax_array_like
 ) -> StateDict:
@@ -69,11 +82,32 @@ def to_torch_compatible_state_dict(
 
     Raises:
         ValueError: If an array would have no name, or two arrays one name, or is on some processes alone.
+
+    Source:
+        `torch.nn.Module.state_dict`
     """
-    selected = eqx.filter(t, filter)
-    return to_numpy_state_dict(flatten_modules_for_export(selected) if flatten else selected, prefix)
+    host = _on_host("to_torch_compatible_state_dict", t)
+    leaves, treedef = jax.tree.flatten(_flattened(host) if flatten else host)
+    # flattening keeps the number of leaves and their order, and needs all of them
+    kept = jax.tree.leaves(eqx.filter(t, filter), is_leaf=lambda x: x is None)
+    every = jax.tree.leaves(t, is_leaf=lambda x: x is None)
+    taken = [keep is not None for keep, leaf in zip(kept, every, strict=True) if leaf is not None]
+    selected = [leaf if take else None for leaf, take in zip(leaves, taken, strict=True)]
+    return to_numpy_state_dict(treedef.unflatten(selected), prefix)
 
 
+def _flattened(t: Any) -> Any:
+    """`flatten_modules_for_export` of what has numpy arrays; where it only reshapes, nothing is compiled."""
+    shapes = _without_arrays(t)
+    if not only_reshapes(flatten_modules_for_export, shapes):
+        return flatten_modules_for_export(t)
+    leaves, treedef = jax.tree.flatten(eqx.filter_eval_shape(flatten_modules_for_export, shapes))
+    arrays = jax.tree.leaves(t)
+    both = zip(leaves, arrays, strict=True)
+    return treedef.unflatten(leaf if raw_array(leaf) is None else array.reshape(leaf.shape) for leaf, array in both)
+
+
+@eager_scope()
 def from_torch_compatible_state_dict(
     t: T,
     state_dict: Mapping[str, Any] | PathLike,
@@ -102,6 +136,9 @@ def from_torch_compatible_state_dict(
         StateDictError: If entries are missing, left over (of those with the prefix), or do not fit.
         TensorFileError: If a file is truncated, corrupt or of another kind.
         ValueError: If a layout does not fit.
+
+    Source:
+        `torch.nn.Module.load_state_dict`
     """
     if not unflatten:
         return from_state_dict(t, state_dict, prefix, mesh=mesh, sharding=sharding, strict=strict)

@@ -20,6 +20,7 @@ from jax.core import Tracer
 from jax.experimental import multihost_utils
 
 from haliax._src.errors import bad_value, problem, wrong_type
+from haliax._src.jax_compat import eager_scope
 from haliax._src.jax_helpers import is_typed_key
 from haliax._src.safetensors_io import (
     Spec,
@@ -95,6 +96,7 @@ def _read_part(index: Path, file: str) -> dict[str, StoredTensor]:
 # writing --------------------------------------------------------------------------------------------------------------
 
 
+@eager_scope()
 def save_state_dict(state_dict: Mapping[str, Any], path: PathLike, *, max_shard_size: int | None = 5 * 10**9) -> None:
     """Write a state dict in the safetensors format, so that a crash leaves the file that was there.
 
@@ -170,6 +172,8 @@ def _spec(value: Any) -> Spec:
 
 def _write_files(path: Path, specs: Mapping[str, Spec], limit: int | None, arrays: Iterable[tuple[str, Any]]) -> None:
     """Write new files, then put them in the place of the old ones by one renaming, then remove the old ones."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(problem("save_state_dict", f"there is no folder {path.parent}"))
     groups, index = _groups(specs, limit), path.with_name(path.name + INDEX)
     old = _listed(index)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -17,12 +17,15 @@ from haliax._src.indexing import read
 from haliax._src.jax_helpers import as_key
 from haliax._src.layers import hashable_axes, require_inputs, require_single_axis
 from haliax._src.named_array import NamedArray
+from haliax._src.rearrange import axis_spec_rearrange
+from haliax._src.reshape import flatten_axes, unflatten_axis
+from haliax._src.state_dict import ModuleWithStateDictSerialization
 from haliax.nn.mup import AbstractEmbeddingReparam, EmbeddingStandardParam, ReparamEnabled
 from haliax.random import truncated_normal
 from haliax.tree_util import resize_axis
 
 
-class Embedding(eqx.Module, ReparamEnabled):
+class Embedding(ModuleWithStateDictSerialization, ReparamEnabled):
     """A table with a vector for each element of a vocabulary.
 
     Args:
@@ -117,6 +120,22 @@ class Embedding(eqx.Module, ReparamEnabled):
         """
         weight = resize_axis(self.weight, self.Vocab, new_size, key)
         return dataclasses.replace(self, weight=weight, Vocab=self.Vocab.resize(new_size))
+
+    def flatten_for_export(self) -> Embedding:
+        """The layer with one axis for a vector, as `torch.nn.Embedding` has it: `__EMBED__` in the place of several."""
+        axes = axis_spec_to_tuple(self.Embed)
+        if len(axes) == 1:
+            return self
+        weight = axis_spec_rearrange(flatten_axes(self.weight, axes, "__EMBED__"), (..., self.Vocab, "__EMBED__"))
+        return dataclasses.replace(self, weight=weight, Embed=weight.resolve_axis("__EMBED__"))
+
+    def unflatten_from_export(self, template: Embedding) -> Embedding:
+        """The layer with the axes of `template`, from which `flatten_for_export` made those of this one."""
+        axes = axis_spec_to_tuple(template.Embed)
+        if len(axes) == 1:
+            return self
+        weight = axis_spec_rearrange(unflatten_axis(self.weight, "__EMBED__", axes), template.weight.axis_names)
+        return dataclasses.replace(self, weight=weight, Embed=template.Embed)
 
     @property
     def reparam(self) -> AbstractEmbeddingReparam:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -19,8 +20,9 @@ from haliax._src.jax_helpers import as_key
 from haliax._src.layers import hashable_axes, require_inputs
 from haliax._src.named_array import NamedArray
 from haliax._src.rearrange import axis_spec_rearrange
-from haliax._src.reshape import rename
+from haliax._src.reshape import flatten_axes, rename, unflatten_axis
 from haliax._src.sharding import auto_sharded
+from haliax._src.state_dict import ModuleWithStateDictSerialization
 from haliax.nn.mup import (
     AbstractLinearReparam,
     HiddenLinearMup,
@@ -33,7 +35,7 @@ from haliax.nn.ragged_dot import ragged_dot
 from haliax.random import truncated_normal
 
 
-class Linear(eqx.Module, ReparamEnabled):
+class Linear(ModuleWithStateDictSerialization, ReparamEnabled):
     """A linear map, and a shift, from the axes `In` to the axes `Out`; all other axes are batch axes.
 
     Args:
@@ -111,6 +113,34 @@ class Linear(eqx.Module, ReparamEnabled):
         if self.bias is not None:
             y = elementwise.add(y, self.bias)
         return auto_sharded(y)
+
+    def flatten_for_export(self) -> Linear:
+        """The layer with one input and one output axis, as `torch.nn.Linear` has them.
+
+        Returns:
+            The layer itself if it has one of each; else one from `__IN__` to `__OUT__`. The weight has the output axis
+            first, as torch has it, unless it had its input axes first.
+        """
+        outer, inner = axis_spec_to_tuple(self.Out), _inner_axes(self.In, self.Out)
+        if len(outer) == len(inner) == 1:
+            return self
+        # axes that merge none come in front: the order of torch where there is nothing to keep
+        weight = flatten_axes(flatten_axes(self.weight, inner, "__IN__"), outer, "__OUT__")
+        if not inner:
+            weight = axis_spec_rearrange(weight, (..., "__OUT__", "__IN__"))
+        bias = None if self.bias is None else flatten_axes(self.bias, outer, "__OUT__")
+        In, Out = weight.resolve_axis("__IN__"), weight.resolve_axis("__OUT__")
+        return dataclasses.replace(self, weight=weight, bias=bias, In=In, Out=Out)
+
+    def unflatten_from_export(self, template: Linear) -> Linear:
+        """The layer with the axes of `template`, from which `flatten_for_export` made those of this one."""
+        outer, inner = axis_spec_to_tuple(template.Out), _inner_axes(template.In, template.Out)
+        if len(outer) == len(inner) == 1:
+            return self
+        weight = unflatten_axis(unflatten_axis(self.weight, "__OUT__", outer), "__IN__", inner)
+        weight = axis_spec_rearrange(weight, template.weight.axis_names)
+        bias = None if self.bias is None else unflatten_axis(self.bias, "__OUT__", outer)
+        return dataclasses.replace(self, weight=weight, bias=bias, In=template.In, Out=template.Out)
 
     @property
     def reparam(self) -> AbstractLinearReparam:

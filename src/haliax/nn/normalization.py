@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 import equinox as eqx
@@ -11,10 +14,12 @@ import jax.numpy as jnp
 
 from haliax._src import creation, elementwise, reductions
 from haliax._src.array_base import A, NamedArrayBase, require_named
-from haliax._src.axis import AxisSelection, AxisSpec
+from haliax._src.axis import Axis, AxisSelection, AxisSpec, axis_spec_to_tuple
 from haliax._src.families import axiswise, reduce_named
 from haliax._src.layers import hashable_axes, require_inputs
 from haliax._src.named_array import NamedArray
+from haliax._src.reshape import flatten_axes, unflatten_axis
+from haliax._src.state_dict import ModuleWithStateDictSerialization
 from haliax.types import DTypeLike
 
 T = TypeVar("T")
@@ -106,7 +111,7 @@ def standardize(
     return elementwise.multiply(centred, elementwise.rsqrt(elementwise.add(spread, epsilon)))
 
 
-class LayerNormBase(eqx.Module):
+class LayerNormBase(ModuleWithStateDictSerialization):
     """A layer that normalises over some axes, then scales and shifts each element.
 
     Args:
@@ -174,6 +179,26 @@ class LayerNormBase(eqx.Module):
         if self.bias is not None:
             y = y + self.bias.astype(y.dtype)
         return y
+
+    def flatten_for_export(self) -> Self:
+        """The layer with one axis, as torch's layer keeps its arrays: `__OUT` in the place of several."""
+        axes = axis_spec_to_tuple(self.axis)
+        if len(axes) == 1:
+            return self
+        flat = Axis("__OUT", math.prod(axis.size for axis in axes))
+        return self._with_axis(flat, lambda array: flatten_axes(array, axes, flat))
+
+    def unflatten_from_export(self, template: Self) -> Self:
+        """The layer with the axes of `template`, from which `flatten_for_export` made that of this one."""
+        axes = axis_spec_to_tuple(template.axis)
+        if len(axes) == 1:
+            return self
+        return self._with_axis(template.axis, lambda array: unflatten_axis(array, "__OUT", axes))
+
+    def _with_axis(self, axis: AxisSpec, change: Callable[[NamedArray], NamedArray]) -> Self:
+        weight = None if self.weight is None else change(self.weight)
+        bias = None if self.bias is None else change(self.bias)
+        return dataclasses.replace(self, axis=axis, weight=weight, bias=bias)
 
     @abstractmethod
     def _normalize(self, x: A) -> A:

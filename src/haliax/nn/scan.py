@@ -20,6 +20,7 @@ from haliax._src.checkpointing import RematName, ScanCheckpointPolicy
 from haliax._src.errors import problem
 from haliax._src.jax_helpers import ensure_scalar, filter_checkpoint, is_jax_array_like
 from haliax._src.scan import as_pair, is_named_or_shaped_array_like, is_traceable, plan_inputs, scan
+from haliax._src.state_dict import ModuleWithStateDictSerialization
 from haliax._src.tree import is_jax_or_hax_array_like, tree_leaves
 from haliax._src.vmap import vmap
 
@@ -74,7 +75,7 @@ class VmapFunction(Protocol[M_contra, P, OutputT_co]):
         ...
 
 
-class BlockFoldable(eqx.Module, Generic[M]):
+class BlockFoldable(ModuleWithStateDictSerialization, Generic[M]):
     """Layers of one kind, in an order: what `Stacked` and `BlockSeq` have in common.
 
     In all of these methods, arguments that run along the axis of the layers are split among them: named arrays that
@@ -385,6 +386,9 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
     def unstacked(self) -> Sequence[M]:
         """See `BlockFoldable.unstacked`; the list itself."""
         return self.blocks
+
+    def _state_dict_key_map(self) -> dict[str, str | None]:
+        return {"blocks": None}
 
 
 def _policy(gradient_checkpointing: Remat, prevent_cse: bool | None) -> ScanCheckpointPolicy:
