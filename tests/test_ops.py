@@ -283,6 +283,20 @@ def test_bits(axis, bitorder):
     same(hax.unpackbits(packed, name, bitorder=bitorder), "a b", jnp.unpackbits(packed.array, dim, None, bitorder))
 
 
+@pytest.mark.parametrize("sizes", [(0, 3), (9, 0), (0, 0)], ids=repr)
+def test_bits_of_nothing(sizes):
+    bits = hax.zeros(dict(zip("ab", sizes, strict=True)), dtype=bool)
+    packed = hax.packbits(bits, "a")
+    same(packed, "a b", np.packbits(bits.array, 0))
+    for count, size in [(None, 8 * packed.axis_size("a")), (0, 0), (5, 5)]:
+        same(hax.unpackbits(packed, "a", count=count), "a b", np.zeros((size, sizes[1]), np.uint8))
+
+
+def test_places_in_nothing():
+    for places in hax.nonzero(hax.zeros((H, W.resize(0))), size=U, fill_value=-1):
+        same(places, "U", [-1, -1, -1])
+
+
 @pytest.mark.parametrize(("axis", "dim"), [("W", 1), (H, 0), ("D", 2)])
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_top_k(axis, dim, k):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import jax.numpy as jnp
@@ -34,6 +35,10 @@ def packbits(a: A, axis: AxisSelector, *, bitorder: Literal["big", "little"] = "
     check_choice("packbits", "bitorder", bitorder, ("big", "little"))
     if not jnp.issubdtype(a.array.dtype, jnp.integer) and a.array.dtype != bool:
         raise wrong_dtype("packbits", "the array", a.array.dtype, "booleans or integers")
+    sizes = list(a._sizes())
+    if 0 in sizes:  # jax.numpy divides by zero
+        sizes[dim] = math.ceil(sizes[dim] / 8)
+        return a.like(jnp.zeros(sizes, jnp.uint8), a.axis_names)
     return a.like(jnp.packbits(a.array, dim, bitorder), a.axis_names)
 
 
@@ -60,4 +65,9 @@ def unpackbits(a: A, axis: AxisSelector, *, count: int | None = None, bitorder: 
     check_choice("unpackbits", "bitorder", bitorder, ("big", "little"))
     if a.array.dtype != jnp.uint8:
         raise wrong_dtype("unpackbits", "the array", a.array.dtype, "uint8")
+    sizes = list(a._sizes())
+    if 0 in sizes:
+        all_bits = 8 * sizes[dim]
+        sizes[dim] = all_bits if count is None else count if count >= 0 else max(all_bits + count, 0)
+        return a.like(jnp.zeros(sizes, jnp.uint8), a.axis_names)
     return a.like(jnp.unpackbits(a.array, dim, count, bitorder), a.axis_names)

@@ -83,7 +83,10 @@ def _places(op: str, array: A, axis: Axis, fill_value: ArrayLike) -> tuple[A, ..
         raise not_a_scalar(op, fill_value, "fill_value")
     if not array.axis_names:
         raise bad_value(op, "the array has no axes", "expected at least one")
-    places = jnp.nonzero(array.array, size=axis.size, fill_value=fill_value)
+    if 0 in array._sizes():  # jax.numpy forgets what to fill up with
+        places = (jnp.full(axis.size, fill_value, jnp.result_type(int)),) * len(array.axis_names)
+    else:
+        places = jnp.nonzero(array.array, size=axis.size, fill_value=fill_value)
     return tuple(array.like(place, (axis.name,)) for place in places)
 
 
