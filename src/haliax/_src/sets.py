@@ -5,6 +5,7 @@ The sizes of these results depend on values; the caller gives an Axis for them, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -18,7 +19,6 @@ from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct
 
 
-@laid_out_by_name("unique")
 def unique(
     array: A,
     Unique: Axis,
@@ -52,15 +52,38 @@ def unique(
     Source:
         `jax.numpy.unique`
     """
-    require_named("unique", array)
-    _require_axis_object("unique", "Unique", Unique)
-    dim = None if axis is None else array.require_axis("unique", axis)
+    flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
+    return _unique("unique", array, Unique, axis, fill_value, flags)
+
+
+def _unique(
+    op: str,
+    array: A,
+    Unique: Axis,
+    axis: AxisSelector | None,
+    fill_value: ArrayLike | None,
+    flags: Mapping[str, bool],
+) -> Any:
+    """`unique` and its kin, each under its own name."""
+    return laid_out_by_name(op)(_find_unique)(op, array, Unique, axis, fill_value, flags)
+
+
+def _find_unique(
+    op: str,
+    array: A,
+    Unique: Axis,
+    axis: AxisSelector | None,
+    fill_value: ArrayLike | None,
+    flags: Mapping[str, bool],
+) -> Any:
+    require_named(op, array)
+    _require_axis_object(op, "Unique", Unique)
+    dim = None if axis is None else array.require_axis(op, axis)
     if fill_value is not None and not is_scalar(fill_value):
-        raise not_a_scalar("unique", fill_value, "fill_value")
+        raise not_a_scalar(op, fill_value, "fill_value")
     found, names = (Unique.name,), array.axis_names
     values_names = found if dim is None else (*names[:dim], *found, *names[dim + 1 :])
-    check_distinct("unique", values_names)
-    flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
+    check_distinct(op, values_names)
     results = jnp.unique(array.array, axis=dim, size=Unique.size, fill_value=fill_value, **flags)
     if not any(flags.values()):
         return array.like(results, values_names)
@@ -87,7 +110,7 @@ def unique_values(
     Source:
         `jax.numpy.unique_values`
     """
-    return unique(array, Unique, axis=axis, fill_value=fill_value)  # pyright: ignore[reportReturnType]
+    return _unique("unique_values", array, Unique, axis, fill_value, {})
 
 
 def unique_counts(
@@ -107,8 +130,7 @@ def unique_counts(
     Source:
         `jax.numpy.unique_counts`
     """
-    results = unique(array, Unique, return_counts=True, axis=axis, fill_value=fill_value)
-    return results  # pyright: ignore[reportReturnType]
+    return _unique("unique_counts", array, Unique, axis, fill_value, {"return_counts": True})
 
 
 def unique_inverse(
@@ -128,8 +150,7 @@ def unique_inverse(
     Source:
         `jax.numpy.unique_inverse`
     """
-    results = unique(array, Unique, return_inverse=True, axis=axis, fill_value=fill_value)
-    return results  # pyright: ignore[reportReturnType]
+    return _unique("unique_inverse", array, Unique, axis, fill_value, {"return_inverse": True})
 
 
 def unique_all(
@@ -150,8 +171,8 @@ def unique_all(
     Source:
         `jax.numpy.unique_all`
     """
-    options = {"return_index": True, "return_inverse": True, "return_counts": True}
-    return unique(array, Unique, axis=axis, fill_value=fill_value, **options)  # pyright: ignore[reportReturnType]
+    flags = {"return_index": True, "return_inverse": True, "return_counts": True}
+    return _unique("unique_all", array, Unique, axis, fill_value, flags)
 
 
 @laid_out_by_name("bincount")
