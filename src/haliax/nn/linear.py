@@ -241,7 +241,7 @@ class MoELinear(eqx.Module):
             ValueError: If an axis is missing or has another size, or there is not one axis of rows.
         """
         require_inputs("MoELinear", inputs, self.In)
-        require_inputs("MoELinear", require_named("MoELinear", group_sizes), self.Experts)
+        require_inputs("MoELinear", require_named("MoELinear", group_sizes, "group_sizes"), self.Experts)
         names = _rows_last(inputs, group_sizes, axis_name(axis_spec_to_tuple(self.In)), self.Experts)
         operands = (inputs, self.weight, self.bias, group_sizes)
         try:

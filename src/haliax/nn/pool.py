@@ -36,7 +36,7 @@ def max_pool(
         stride: How far the window moves; 1 if None. An integer for all axes, or one for each, in order or by name.
         padding: `VALID` for none, `SAME` for as much as makes the result `size / stride` long, an integer, or for each
             axis, in order or by name, an integer or a pair of them. What is added is never the largest.
-        use_ceil: Whether windows may stick out at the end of an axis, if they begin before it.
+        use_ceil: Whether the last window may stick out at the end of an axis, by less than `stride`.
 
     Returns:
         An array with the same axes, of which those of `Window` have an element for each window.
@@ -86,7 +86,7 @@ def mean_pool(
         inputs: A named array with these axes, of any sizes, and any others.
         stride: How far the window moves; 1 if None. See `max_pool`.
         padding: What to add to the axes; see `max_pool`.
-        use_ceil: Whether windows may stick out at the end of an axis, if they begin before it.
+        use_ceil: Whether the last window may stick out at the end of an axis, by less than `stride`.
         count_include_pad: Whether padding counts as elements that are 0; where a window sticks out beyond the padding,
             nothing is there to count.
 
@@ -123,7 +123,7 @@ def pool(
             or the smaller of two numbers, from `haliax`, `jax.numpy` or `jax.lax`.
         stride: How far the window moves; 1 if None. See `max_pool`.
         padding: What to add to the axes; see `max_pool`.
-        use_ceil: Whether windows may stick out at the end of an axis, if they begin before it.
+        use_ceil: Whether the last window may stick out at the end of an axis, by less than `stride`.
 
     Returns:
         An array with the same axes, of which those of `Window` have an element for each window.

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from haliax._src.array_base import NamedArrayBase
-from haliax._src.errors import bad_value, wrong_type
+from haliax._src.errors import bad_value, wrong_dtype, wrong_type
 from haliax._src.kernels import XLA, choose_kernel
 
 Implementation = Literal["auto", "megablox", "triton", "triton_group_grid", "triton_tile_map", "xla"]
@@ -75,7 +75,7 @@ def _check(lhs: Any, rhs: Any, group_sizes: Any) -> None:
         given = f"the shapes are {lhs.shape}, {rhs.shape} and {group_sizes.shape}"
         raise bad_value("ragged_dot", given, "expected (m, k), (g, k, n) and (g,)")
     if not jnp.issubdtype(group_sizes.dtype, jnp.integer):
-        raise wrong_type("ragged_dot", "group_sizes_", group_sizes, "an array of integers")
+        raise wrong_dtype("ragged_dot", "group_sizes_", group_sizes.dtype, "integers")
 
 
 # by XLA -------------------------------------------------------------------------------------------------------------

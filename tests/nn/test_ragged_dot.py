@@ -1,0 +1,331 @@
+"""Ragged products and mixtures of experts against loops; which kernel computes them, and how that is told."""
+
+import dataclasses
+import importlib.util
+import sys
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import haliax as hax
+from haliax import Axis
+from haliax._src.kernels import Kernel, choose_kernel
+from haliax.nn import MoELinear
+from haliax.nn.ragged_dot import RaggedLayout, TritonBlockConfig, TritonKernelFamily, ragged_dot
+
+RNG = np.random.default_rng(0)
+LHS, RHS = (jnp.asarray(RNG.normal(size=shape), jnp.float32) for shape in ((6, 2), (3, 2, 4)))
+SIZES = [(2, 1, 3), (0, 6, 0), (1, 1, 1), (0, 0, 0)]
+
+
+def loop(lhs, rhs, sizes):
+    """The rows of each group times its matrix; the last group is of no one."""
+    parts, start = [], 0
+    for matrix, size in zip(rhs, sizes, strict=True):
+        parts.append(lhs[start : start + int(size)] @ matrix)
+        start += int(size)
+    return jnp.concatenate([*parts, jnp.zeros((len(lhs) - start, rhs.shape[2]), lhs.dtype)])
+
+
+def close(actual, expected):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), actual, expected)
+
+
+def squares(fn):
+    return lambda lhs, rhs, sizes: (fn(lhs, rhs, sizes) ** 2).sum()
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_follows_a_loop(sizes):
+    close(ragged_dot(LHS, RHS, jnp.array(sizes)), loop(LHS, RHS, sizes))
+    gradients = jax.grad(squares(ragged_dot), (0, 1))(LHS, RHS, jnp.array(sizes))
+    close(gradients, jax.grad(squares(loop), (0, 1))(LHS, RHS, sizes))
+
+
+def test_second_derivatives():
+    sizes = SIZES[0]
+
+    def twice(fn, sizes):
+        inner = jax.grad(squares(fn), 1)
+        return jax.grad(lambda lhs, rhs: (inner(lhs, rhs, sizes) ** 2).sum(), (0, 1))(LHS, RHS)
+
+    close(twice(ragged_dot, jnp.array(sizes)), twice(loop, sizes))
+
+
+@pytest.mark.parametrize("mapped", [(0, None, None), (None, 0, None), (None, None, 0), (0, None, 0), (0, 0, 0)])
+def test_maps_over_any_argument(mapped):
+    many = (jnp.stack([LHS, -LHS]), jnp.stack([RHS, 2 * RHS]), jnp.array(SIZES[:2]))
+    one = (LHS, RHS, jnp.array(SIZES[2]))
+    arguments = [m if axis == 0 else o for m, o, axis in zip(many, one, mapped, strict=True)]
+    each = [[a[i] if axis == 0 else a for a, axis in zip(arguments, mapped, strict=True)] for i in range(2)]
+    close(jax.vmap(ragged_dot, mapped)(*arguments), jnp.stack([loop(*args) for args in each]))
+    gradients = jax.vmap(jax.grad(squares(ragged_dot), (0, 1)), mapped)(*arguments)
+    close(gradients, jax.tree.map(lambda *x: jnp.stack(x), *[jax.grad(squares(loop), (0, 1))(*a) for a in each]))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "result"),
+    [("bfloat16", "bfloat16", "bfloat16"), ("bfloat16", "float32", "float32"), ("int32", "float32", "float32")],
+)
+def test_dtypes_are_promoted(left, right, result):
+    assert ragged_dot(LHS.astype(left), RHS.astype(right), jnp.array([1, 2, 3], jnp.int8)).dtype == result
+
+
+def test_sum_over_a_mesh_axis(mesh):
+    spec = jax.sharding.PartitionSpec
+    fn = jax.shard_map(
+        lambda a, b: ragged_dot(a, b, jnp.array(SIZES[0]), ar=True),
+        mesh=mesh,
+        in_specs=(spec(None, "model"), spec(None, "model")),
+        out_specs=spec(),
+    )
+    close(fn(LHS, RHS), loop(LHS, RHS, SIZES[0]))
+
+
+# kernels ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tokamax(monkeypatch):
+    """A stand-in for tokamax that is exact, except that it leaves rows of no group undefined: here nan."""
+
+    def fake(lhs, rhs, group_sizes, *, implementation):
+        module.asked.append(implementation)
+        rows = jnp.arange(lhs.shape[0])[:, None]
+        result = jax.lax.ragged_dot(lhs, rhs, group_sizes)
+        return jnp.where(rows < group_sizes.sum(), result, jnp.nan + 0 * lhs[:, :1])
+
+    module = types.SimpleNamespace(ragged_dot=fake, asked=[])
+    monkeypatch.setitem(sys.modules, "tokamax", module)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: module)
+    return module
+
+
+@pytest.fixture
+def on_gpu(monkeypatch):
+    monkeypatch.setattr("haliax._src.kernels._platform", lambda arrays: "gpu")
+
+
+@pytest.mark.parametrize(
+    ("implementation", "asked"),
+    [("auto", None), ("megablox", "mosaic"), ("triton", "triton"), ("triton_tile_map", "triton")],
+)
+def test_tokamax_is_used_where_it_is_there(tokamax, on_gpu, implementation, asked):
+    def fn(lhs, rhs, sizes):
+        return ragged_dot(lhs, rhs, sizes, implementation=implementation)
+
+    sizes = SIZES[2]
+    close(fn(LHS, RHS, jnp.array(sizes)), loop(LHS, RHS, sizes))
+    close(jax.grad(squares(fn), (0, 1))(LHS, RHS, jnp.array(sizes)), jax.grad(squares(loop), (0, 1))(LHS, RHS, sizes))
+    assert set(tokamax.asked) == {asked}
+
+
+def choice(implementation="auto", platform=None):
+    return choose_kernel("ragged_dot", implementation, {"triton": "triton"}, (LHS,))
+
+
+def test_one_rule(tokamax, monkeypatch, mesh):
+    assert choice("xla") == Kernel("ragged_dot", "xla", "asked")
+    assert choice() == choice("triton") == Kernel("ragged_dot", "xla", "cpu")
+    with jax.set_mesh(mesh):
+        assert choice().code == "cpu"
+        monkeypatch.setattr("haliax._src.kernels._platform", lambda arrays: "tpu")
+        assert choice() == Kernel("ragged_dot", "xla", "devices")
+        inside = []
+        spec = jax.sharding.PartitionSpec()
+        jax.eval_shape(jax.shard_map(lambda x: inside.append(choice()) or x, in_specs=spec, out_specs=spec), LHS)
+    assert inside == [Kernel("ragged_dot", "tokamax", "tokamax")] == [choice()]
+    assert choice("triton") == Kernel("ragged_dot", "triton", "tokamax")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert choice() == Kernel("ragged_dot", "xla", "missing")
+    with pytest.raises(ImportError) as raised:
+        choice("triton")
+    assert str(raised.value) == (
+        "ragged_dot: implementation is 'triton', and tokamax is not installed."
+        " Install haliax[kernels], or let implementation be 'auto'."
+    )
+
+
+def test_explain_shows_the_choice(mesh):
+    def fn(lhs, rhs, sizes):
+        return jax.lax.map(lambda x: ragged_dot(x, rhs, sizes), lhs[None])[0] + ragged_dot(lhs, rhs, sizes)
+
+    step = hax.named_jit(jax.grad(lambda *args: fn(*args).sum()))
+    for _ in range(2):  # a trace out of the cache tells as much
+        report = step.explain(LHS, RHS, jnp.array(SIZES[0]))
+        assert report.kernels == (Kernel("ragged_dot", "xla", "cpu"),)
+    assert "kernels: ragged_dot by xla, as a CPU has no other" in str(report)
+    assert hax.named_jit(lambda x: x + 1).explain(LHS).kernels == ()
+
+
+MESSAGES = [
+    (
+        lambda: ragged_dot(LHS, RHS, jnp.array([1, 2])),
+        ValueError,
+        "ragged_dot: the shapes are (6, 2), (3, 2, 4) and (2,); expected (m, k), (g, k, n) and (g,).",
+    ),
+    (
+        lambda: ragged_dot(LHS, RHS[0], jnp.array([1, 2, 3])),
+        ValueError,
+        "ragged_dot: rhs_ has shape (2, 4); expected 3 dimensions.",
+    ),
+    (
+        lambda: ragged_dot(hax.named(LHS, ("a", "b")), RHS, jnp.array([1, 2, 3])),
+        TypeError,
+        "ragged_dot: lhs_ is a NamedArray; expected an array without names."
+        " Named arrays go through haliax.nn.MoELinear.",
+    ),
+    (
+        lambda: ragged_dot(LHS, RHS, jnp.array([1.0, 2, 3])),
+        TypeError,
+        "ragged_dot: group_sizes_ has dtype float32; expected integers.",
+    ),
+    (
+        lambda: ragged_dot(LHS, RHS, jnp.array([1, 2, 3]), implementation="cuda"),
+        ValueError,
+        "ragged_dot: implementation is 'cuda'; expected one of 'auto', 'xla', 'megablox', 'triton',"
+        " 'triton_group_grid', 'triton_tile_map'.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), MESSAGES)
+def test_messages(call, error, message):
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == message
+
+
+def test_names_of_the_old_library():
+    """Facts: its members and numbers."""
+    assert [str(member) for member in RaggedLayout] == ["fwd", "dlhs", "drhs"]
+    assert [str(member) for member in TritonKernelFamily] == ["group_grid", "tile_map"]
+    config = TritonBlockConfig(128, 128, 64, 4, 2, 1, 8)
+    for problem, blocks in {(30, 70, 100): (32, 128, 64), (1, 1, 1): (16, 16, 16), (0, 33, 17): (16, 32, 64)}.items():
+        fitted = config.fit(*problem)
+        assert (fitted.block_m, fitted.block_n, fitted.block_k) == blocks
+        assert fitted.group_m == 8
+
+
+# mixtures of experts ------------------------------------------------------------------------------------------------
+
+E, In, Out, R, S = (Axis(n, s) for n, s in {"e": 3, "in": 2, "out": 4, "rows": 6, "s": 2}.items())
+KEY = jax.random.key(0)
+GROUPS = hax.named(jnp.array(SIZES[0]), "e")
+
+
+def experts(*args, bias=True, **kwargs):
+    layer = MoELinear.init(*args, key=KEY, **kwargs)
+    return dataclasses.replace(layer, bias=hax.random.normal(jax.random.key(1), layer.bias.axes) if bias else None)
+
+
+@pytest.mark.parametrize("out_first", [False, True])
+@pytest.mark.parametrize("sizes", SIZES[:3])
+def test_each_row_goes_through_the_layer_of_its_expert(out_first, sizes):
+    layer = experts(E, In, Out, out_first=out_first)
+    assert layer.out_first == out_first
+    x = hax.random.normal(KEY, (R, In))
+    y = layer(x, hax.named(jnp.array(sizes), "e"), key=KEY)
+    assert y.axis_names == ("rows", "out")
+    start = 0
+    for expert, size in enumerate(sizes):
+        of_one = hax.nn.Linear(layer.weight["e", expert], layer.bias["e", expert], In, Out)
+        close(y["rows", start : start + size].array, of_one(x["rows", start : start + size]).array)
+        start += size
+    np.testing.assert_array_equal(y["rows", start:].array, 0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "names"),
+    [
+        (experts(E, (In, S), Out), ("s", "rows", "in")),
+        (experts(E, (In, S), Out, bias=False), ("in", "rows", "s")),
+        (experts(E, In, (Out, S), out_first=True), ("rows", "in")),
+        (experts(E, In, In, use_gmm=True), ("in", "rows")),
+        (experts((E, Axis("f", 1)), In, Out), ("rows", "in")),
+        (experts(E, In, ()), ("rows", "in")),
+    ],
+)
+def test_several_axes(layer, names):
+    sizes = {axis.name: axis.size for axis in (R, In, S)}
+    x = hax.random.normal(KEY, tuple(Axis(name, sizes[name]) for name in names))
+    groups = GROUPS if isinstance(layer.Experts, Axis) else GROUPS.broadcast_axis(Axis("f", 1))
+    y = layer(x, groups)
+    outer = (layer.Out,) if isinstance(layer.Out, Axis) else layer.Out
+    assert y.axis_names == ("rows", *(axis.name for axis in outer))
+    of_rows = np.repeat(np.arange(3), SIZES[0])
+    for row, expert in enumerate(of_rows):
+        place = {"e": int(expert)} | ({} if isinstance(layer.Experts, Axis) else {"f": 0})
+        bias = None if layer.bias is None else layer.bias[place]
+        close(y["rows", row].array, hax.nn.Linear(layer.weight[place], bias, layer.In, layer.Out)(x["rows", row]).array)
+
+
+def test_batches_of_groups():
+    layer = experts(E, In, Out)
+    x = hax.random.normal(KEY, (R, S, In))
+    groups = hax.named(jnp.array(SIZES[:2]), ("s", "e"))
+    y = layer(x, groups)
+    assert y.axis_names == ("rows", "s", "out")
+    for i in range(2):
+        close(y["s", i].array, layer(x["s", i], groups["s", i]).array)
+
+
+def test_gradient_of_a_mixture():
+    x, layer = hax.random.normal(KEY, (R, In)), experts(E, In, Out)
+    gradient = jax.grad(lambda layer: hax.sum(layer(x, GROUPS)).scalar())(layer)
+    np.testing.assert_array_equal(gradient.bias.array, np.broadcast_to(np.array(SIZES[0])[:, None], (3, 4)))
+    of_groups = [x.array[a:b].sum(0) for a, b in ((0, 2), (2, 3), (3, 6))]
+    close(gradient.weight.array, jnp.broadcast_to(jnp.stack(of_groups)[:, :, None], (3, 2, 4)))
+
+
+def test_initial_numbers():
+    """Facts: the numbers of the library that this one replaces, for the same key."""
+    layer = MoELinear.init(E, In, Out, key=KEY)
+    assert layer.weight.axis_names == ("e", "in", "out") and layer.bias.axis_names == ("e", "out")
+    np.testing.assert_allclose(layer.weight.array[0, 0], [1.1394622, 1.4147108, -0.30571622, -0.05544052], rtol=1e-6)
+    np.testing.assert_array_equal(layer.bias.array, 0)
+    assert MoELinear.init(E, In, Out, key=KEY, use_bias=False).bias is None
+    turned = MoELinear.init(E, In, Out, key=KEY, out_first=True, init_scale=2.0).weight
+    assert turned.axis_names == ("e", "out", "in")
+    np.testing.assert_allclose(turned.array.ravel(), 2 * layer.weight.array.ravel(), rtol=1e-6)
+
+
+MOE_MESSAGES = [
+    (
+        lambda layer: layer(hax.ones((S, R, In)), GROUPS),
+        ValueError,
+        "MoELinear: besides (in) the inputs have s=2, rows=6; expected one axis of rows."
+        " Merge several with flatten_axes, or give group_sizes the batch axes among them.",
+    ),
+    (
+        lambda layer: layer(hax.ones(In), GROUPS),
+        ValueError,
+        "MoELinear: besides (in) the inputs have no axes; expected one axis of rows.",
+    ),
+    (
+        lambda layer: layer(hax.ones((R, In)), GROUPS.rename({"e": "f"})),
+        ValueError,
+        "MoELinear: no axis 'e'; the array has f=3.",
+    ),
+    (
+        lambda layer: layer(hax.ones((R, In.resize(5))), GROUPS),
+        ValueError,
+        "MoELinear: axis 'in' has size 5; expected 2. The layer was made with in=2.",
+    ),
+    (
+        lambda layer: layer(hax.ones((R, In)), GROUPS.array),
+        TypeError,
+        "MoELinear: group_sizes is a jax array of shape (3,); expected a NamedArray."
+        " Name its axes with haliax.named(array, axes).",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), MOE_MESSAGES)
+def test_messages_of_mixtures(call, error, message):
+    with pytest.raises(error) as raised:
+        call(MoELinear.init(E, In, Out, key=KEY))
+    assert str(raised.value) == message
