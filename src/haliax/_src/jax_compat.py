@@ -85,7 +85,7 @@ def mesh_scope(mesh: Mesh | AbstractMesh) -> contextlib.AbstractContextManager[A
 
 @contextlib.contextmanager
 def eager_scope() -> Iterator[None]:
-    """A context in which operations on arrays run, also where there is only an abstract mesh, which JAX runs nothing on.
+    """A context in which operations on arrays run, also under an abstract mesh alone, on which JAX runs nothing.
 
     Inside a trace it changes nothing. As a decorator it serves functions that convert arrays, wherever they are called.
     """
