@@ -6,6 +6,7 @@ nothing is transposed. Only several batch axes that do not stand side by side ha
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from typing import Any, NamedTuple
@@ -17,12 +18,16 @@ import jax.numpy as jnp
 from haliax._src import elementwise
 from haliax._src.array_base import A, NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, axis_name
+from haliax._src.axiswise import flip
 from haliax._src.errors import bad_value, duplicate_axes
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.layers import require_inputs, require_single_axis
 from haliax._src.named_array import NamedArray
+from haliax._src.rearrange import axis_spec_rearrange
+from haliax._src.reshape import flatten_axes, unflatten_axis
 from haliax._src.sharding import auto_sharded
 from haliax._src.spatial import Padding, Pads, PerAxis, normal_padding, pads, per_axis
+from haliax._src.state_dict import ModuleWithStateDictSerialization
 from haliax.random import uniform
 
 Names = tuple[str, ...]
@@ -123,11 +128,11 @@ class Conv(eqx.Module):
         return _apply("Conv", self, inputs, _Window(self.stride, around, ones, self.dilation, self.groups))
 
 
-class ConvTranspose(eqx.Module):
+class ConvTranspose(ModuleWithStateDictSerialization):
     """A transposed convolution along any number of spatial axes, which makes them longer.
 
     Each element of the input is spread over a window of the output. The kernel is not flipped: with the weights of
-    another library that does flip it, flip its spatial axes.
+    another library that does flip it, flip its spatial axes, as `flatten_for_export` does for torch.
 
     Args:
         Spatial: The axes to slide along. An array may have them with any sizes.
@@ -226,6 +231,23 @@ class ConvTranspose(eqx.Module):
         )
         ones = (1,) * len(sizes)
         return _apply("ConvTranspose", self, inputs, _Window(ones, around, self.stride, self.dilation, self.groups))
+
+    def flatten_for_export(self) -> ConvTranspose:
+        """The layer with the kernel as torch has it: first `In`, then `Out` (of a group), and flipped in space."""
+        part, out = _name_in(self.In.name, self.Out.name), self.Out.name
+        return dataclasses.replace(self, weight=self._mirrored(out, part))
+
+    def unflatten_from_export(self, template: ConvTranspose) -> ConvTranspose:
+        """Undo `flatten_for_export`."""
+        part, out = _name_in(self.In.name, self.Out.name), self.Out.name
+        weight = axis_spec_rearrange(self._mirrored(part, out), template.weight.axis_names)
+        return dataclasses.replace(self, weight=weight)
+
+    def _mirrored(self, whole: str, part: str) -> NamedArray:
+        """The kernel flipped in space, with the groups in the axis `part` in the place of `whole`."""
+        space = tuple(map(axis_name, self.Spatial))
+        kernel = unflatten_axis(flip(self.weight, space), whole, {"__GROUP__": self.groups, whole: None})
+        return flatten_axes(axis_spec_rearrange(kernel, ("__GROUP__", part, whole, *space)), ("__GROUP__", part), part)
 
     def _cut(self) -> Pads:
         """How much of the full result is cut off at the two ends of each spatial axis."""
