@@ -10,7 +10,6 @@ from hypothesis import given
 
 import haliax as hax
 from haliax.axis import Axis, make_axes
-from programs import operations
 
 H, W, D = Axis("H", 2), Axis("W", 3), Axis("D", 4)
 
@@ -298,20 +297,3 @@ def test_arrays_without_names_are_refused(call, given):
     with pytest.raises(TypeError) as error:
         call()
     assert str(error.value) == f"{given}; expected a NamedArray. Name its axes with haliax.named(array, axes)."
-
-
-# --- programs ---
-
-PROGRAMS = [
-    (lambda x: hax.stack("s", [x, x]).array, lambda x: jnp.stack([x.array, x.array])),
-    (lambda x: hax.concatenate("W", [x, x]).array, lambda x: jnp.concatenate([x.array, x.array], 1)),
-    (lambda x: hax.tile(x, {"H": 2}).array, lambda x: jnp.tile(x.array, (2, 1))),
-    (lambda x: hax.repeat(x, 2, "W").array, lambda x: jnp.repeat(x.array, 2, 1)),
-    (lambda x: (x + hax.arange(W)).array, lambda x: x.array + jnp.arange(3)[None]),
-]
-
-
-@pytest.mark.parametrize(("named", "plain"), PROGRAMS)
-def test_programs_are_those_of_jax_numpy(named, plain):
-    x = hax.zeros((H, W))
-    assert operations(named, x) == operations(plain, x)

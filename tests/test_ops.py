@@ -411,22 +411,6 @@ def test_errors(call, kind, message):
     assert str(error.value) == message
 
 
-# --- programs ---
-
-PROGRAMS = [
-    (lambda x: hax.where(x > 0, x, 0), lambda a: jnp.where(a > 0, a, 0)),
-    (lambda x: hax.clip(x, 0, 1), lambda a: jnp.clip(a, 0, 1)),
-    (lambda x: hax.tril(x, "H", "W"), jnp.tril),
-    (lambda x: hax.pad(x, {"W": (1, 0)}), lambda a: jnp.pad(a, [(0, 0), (1, 0)])),
-    (lambda x: top_k(x, "W", 2)[0], lambda a: jax.lax.top_k(a, 2)[0]),
-]
-
-
-@pytest.mark.parametrize(("named", "plain"), PROGRAMS)
-def test_programs_are_those_of_jax_numpy(named, plain):
-    assert operations(named, X) == operations(plain, X.array)
-
-
 def test_gradients():
     x = X.astype(jnp.float32)
     grad = jax.grad(lambda x: hax.where(x > 0, x**2, 0).sum().scalar())(x)

@@ -3,7 +3,6 @@
 import inspect
 import pickle
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import assume, given, strategies as st
 
 import haliax as hax
 from strategies import FLOATS, INTEGERS, assert_same, named_arrays, sub_arrays, values
-from test_elementwise import operations
 
 ORDERED = [np.bool_, *INTEGERS, *FLOATS]
 
@@ -297,20 +295,6 @@ def test_flip(data):
 def test_diff():
     assert hax.diff(X, "b").axes == (A, B.resize(2), C)
     assert_same(hax.diff(X, "b", n=2), jnp.diff(X.array, n=2, axis=1))
-
-
-# the programs they lower to
-
-
-@pytest.mark.parametrize("name", [*MASKED, *UNMASKED, *SEARCHES, *ALONG_ONE])
-def test_lowers_to_the_plain_program(name):
-    x = jax.ShapeDtypeStruct((2, 3), jnp.float32)
-
-    def named(x):
-        return getattr(hax, name)(hax.NamedArray(x, ("a", "b")), "b").array
-
-    options = {"stable": False} if name == "argsort" else {}
-    assert operations(named, x) == operations(lambda x: jax_function(name)(x, axis=1, **options), x)
 
 
 # errors

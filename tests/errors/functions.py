@@ -55,17 +55,17 @@ CASES = [
     (
         lambda: hax.nn.standardize(X, "time", mean=RAW),
         ValueError,
-        f"subtract: an operand is an unnamed array of shape (3,); {OR_SCALAR} {NAME_IT}",
+        f"standardize: mean is an unnamed array of shape (3,); {OR_SCALAR} {NAME_IT}",
     ),
     (
         lambda: hax.nn.standardize(X, "time", mean=VECTOR),
         ValueError,
-        f"subtract: axes (batch=2, time=3) and (embed=4); {ONE_INSIDE} {GIVE_EMBED}",
+        f"standardize: axes (batch=2, time=3) and (embed=4); {ONE_INSIDE} {GIVE_EMBED}",
     ),
     (
         lambda: hax.nn.standardize(X, "time", where=X),
         TypeError,
-        "mean: the mask `where` has dtype float32; expected booleans. Compare it, as in `where != 0`.",
+        "standardize: the mask `where` has dtype float32; expected booleans. Compare it, as in `where != 0`.",
     ),
     (lambda: hax.nn.relu("a"), TypeError, f"relu: an operand is a string; {OPERAND}"),
     (lambda: hax.nn.relu(None), TypeError, f"relu: an operand is None; {OPERAND}"),

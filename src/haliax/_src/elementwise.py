@@ -121,9 +121,12 @@ def nan_to_num(a: N, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) 
     for argument, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
         if value is not None and not is_scalar(value):
             raise not_a_scalar("nan_to_num", value, argument)
+    options = {"posinf": posinf, "neginf": neginf}
+    if not isinstance(nan, float) or nan != 0:  # jnp traces what is passed, even if it is the default
+        options["nan"] = nan
     if isinstance(a, NamedArrayBase):
-        return a.like(jnp.nan_to_num(a.array, nan=nan, posinf=posinf, neginf=neginf), a.axis_names)
-    return jnp.nan_to_num(a, nan=nan, posinf=posinf, neginf=neginf)
+        return a.like(jnp.nan_to_num(a.array, **options), a.axis_names)
+    return jnp.nan_to_num(a, **options)
 
 
 @documented(jnp.frexp, _ONE, "The mantissas and the exponents, each with the same axes.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple, overload
 
@@ -98,13 +97,17 @@ def _sliced(array: A, starts: list[Any], sizes: list[int], names: list[str]) -> 
     if static and is_in_trace():
         ends = [first + size for first, size in zip(starts, sizes, strict=True)]
         return array.like(jax.lax.slice(array.array, starts, ends), tuple(names))
-    return array.like(_cut(tuple(sizes), array.array, starts), tuple(names))
+    # inside a trace starts that are known stay so
+    cut = _cut if is_in_trace() else _cut_compiled
+    return array.like(cut(tuple(sizes), array.array, starts), tuple(names))
 
 
-@functools.partial(jax.jit, static_argnums=0, inline=True)
 def _cut(sizes: tuple[int, ...], x: Any, starts: list[Any]) -> Any:
     """`jax.lax.dynamic_slice` as one step, which serves all starts."""
     return jax.lax.dynamic_slice(x, of_one_dtype(starts), sizes)
+
+
+_cut_compiled = jax.jit(_cut, static_argnums=0)
 
 
 # the names that Python gives in its own messages about arguments

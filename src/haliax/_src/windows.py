@@ -24,7 +24,7 @@ def of_one_dtype(starts: Sequence[Any]) -> list[Any]:
     if not dtypes:
         return list(starts)
     dtype = jnp.result_type(*dtypes)
-    return [jax.lax.convert_element_type(start, dtype) for start in starts]
+    return [start if isinstance(start, int) else jax.lax.convert_element_type(start, dtype) for start in starts]
 
 
 class Inside(dslice):

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from haliax._src import creation, elementwise, reductions
-from haliax._src.array_base import A, NamedArrayBase, require_named
+from haliax._src.array_base import A, NamedArrayBase, is_scalar, require_named
 from haliax._src.axis import Axis, AxisSelection, AxisSpec, axis_spec_to_tuple
-from haliax._src.families import axiswise, reduce_named
+from haliax._src.broadcasting import not_a_scalar
+from haliax._src.families import apply_binary, axiswise, reduce_named
 from haliax._src.layers import hashable_axes, require_inputs
 from haliax._src.named_array import NamedArray
 from haliax._src.reshape import flatten_axes, unflatten_axis
@@ -103,12 +104,22 @@ def standardize(
     Source:
         `jax.nn.standardize`
     """
-    require_named("standardize", x).require_axes("standardize", axis)
-    centre: Any = reductions.mean(x, axis, where=where) if mean is None else mean
-    centred = elementwise.subtract(x, centre)
+    op = "standardize"
+    require_named(op, x).require_axes(op, axis)
+    centre = _moment(op, "mean", mean, x, axis, where)
+    centred: Any = apply_binary(op, jnp.subtract, x, centre, compiled=True)
     # not E[x^2] - E[x]^2, which cancels where the mean is large
-    spread: Any = reductions.mean(elementwise.square(centred), axis, where=where) if variance is None else variance
-    return elementwise.multiply(centred, elementwise.rsqrt(elementwise.add(spread, epsilon)))
+    spread = _moment(op, "variance", variance, elementwise.square(centred), axis, where)
+    return apply_binary(op, jnp.multiply, centred, elementwise.rsqrt(elementwise.add(spread, epsilon)), compiled=True)
+
+
+def _moment(op: str, argument: str, given: Any, x: Any, axis: AxisSelection, where: Any) -> Any:
+    """What is given for the mean or the variance, or the mean of `x`."""
+    if given is None:
+        return reduce_named(jnp.mean, x, axis, where=where, name=op)
+    if not (isinstance(given, NamedArrayBase) or is_scalar(given)):
+        raise not_a_scalar(op, given, argument)
+    return given
 
 
 class LayerNormBase(ModuleWithStateDictSerialization):
