@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-torch bench lint types conformance clean
+.PHONY: demo test test-torch bench lint types clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -12,11 +12,11 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test,demo
 	$(BIN)/python -m pytest -n auto --maxprocesses 8
 
-bench: $(VENV)/.test,demo
 # Python 3.11: for later ones PyPI has torch only with CUDA, of many gigabytes.
 test-torch: $(VENV)/.test,torch
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/with_torch
 
+bench: $(VENV)/.test,demo
 	@mkdir -p .benchmarks
 	$(BIN)/python -m pytest -q --benchmark-quiet --benchmark-json=.benchmarks/$$(date +%Y-%m-%dT%H%M%S).json benchmarks
 
