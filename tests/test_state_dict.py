@@ -27,6 +27,7 @@ from haliax.state_dict import (
     unflatten_modules_from_export,
     with_prefix,
 )
+from helpers import compilations
 
 E, V, H, D, L, O = hax.make_axes(E=4, V=6, H=2, D=3, L=3, O=2)  # noqa: E741
 KEY = jax.random.key(0)
@@ -441,6 +442,18 @@ def test_own_methods_may_load_parts_and_rename():
          "from_state_dict: an array that is part of nothing has no name. Pass prefix=..., which is then its name."),
         (lambda: to_state_dict(Wrapped({"lm_head": jnp.ones(1)}, jnp.ones(2))), ValueError,
          "to_state_dict: two arrays have the name 'lm_head'. Rename one of them by _state_dict_key_map."),
+        (lambda: jax.jit(to_numpy_state_dict)({"a": jnp.ones(3)}), TypeError,
+         "to_numpy_state_dict: \"['a']\" is an array of a function that is being traced, which has no values yet."
+         " Call it outside of the function, or use to_state_dict there."),
+        (lambda: from_state_dict(make("linear"), None), TypeError,
+         "from_state_dict: state_dict is None; expected a mapping from names to arrays, or the path of a file."),
+        (lambda: from_state_dict([hax.ones((V, E)), np.ones(3)], {"0": hax.ones((E, V)), "1": None}), StateDictError,
+         "from_state_dict: the state dict and list differ in 2 places:\n"
+         "  does not fit: '0' has axes (E=4, V=6); expected (V=6, E=4)\n"
+         "  does not fit: '1' is None; expected (3,)"),
+        (lambda: from_state_dict(Holder(1.5), {"a": "1.5"}), StateDictError,
+         "from_state_dict: the state dict and Holder differ in 1 place:\n"
+         "  does not fit: 'a' is a string; expected a number"),
         (lambda: from_state_dict(Holder(1.5), {"a": np.ones(2)}), StateDictError,
          "from_state_dict: the state dict and Holder differ in 1 place:\n"
          "  does not fit: 'a' has shape (2,); expected a number"),
@@ -464,3 +477,25 @@ def test_messages(call, error, message):
     with pytest.raises(error) as raised:
         call()
     assert message is None or str(raised.value) == message
+
+
+def test_inside_a_program():
+    linear = make("linear, inputs first")
+    state_dict = to_state_dict(linear)
+    assert same(jax.jit(lambda d: from_state_dict(linear, d))(state_dict), linear)
+    assert shapes(jax.jit(to_state_dict)(linear)) == shapes(state_dict)
+    assert jax.jit(flatten_modules_for_export)(linear).weight.shape == {"__IN__": 6, "__OUT__": 24}
+    gradients = jax.grad(lambda d: from_state_dict(linear, d).weight.sum().array)(state_dict)
+    assert np.array_equal(gradients["weight"], np.ones((2, 3, 4, 6)))
+
+
+def test_named_arrays_in_a_state_dict_must_have_the_names():
+    linear = make("linear")
+    assert same(from_state_dict(linear, {"weight": linear.weight, "bias": linear.bias}), linear)
+
+
+def test_conversions_compile_nothing():
+    stack = jax.tree.map(lambda x: np.asarray(x) if eqx.is_array(x) else x, make("stacks in a stack"))
+    with compilations() as compiled:
+        from_torch_compatible_state_dict(stack, to_torch_compatible_state_dict(stack))
+    assert compiled == []

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from haliax._src.errors import nearest
 from haliax._src.safetensors_io import StoredTensor
 from haliax._src.state_dict_layouts import Layout
-from haliax._src.tensor_parts import as_tensor, everything, put
+from haliax._src.tensor_parts import everything, put
 
 
 class StateDictError(ValueError, KeyError):
@@ -85,10 +85,10 @@ class Entries(Mapping[str, Any]):
         """Note the names that are looked up in `used`."""
         self._entries, self._used = entries, used
 
-    def tensor(self, name: str) -> Any:
-        """An entry as a tensor, not read yet."""
+    def unread(self, name: str) -> Any:
+        """An entry as it is, not read yet if it is in a file."""
         self._used.add(name)
-        return as_tensor(self._entries[name])
+        return self._entries[name]
 
     def __getitem__(self, name: str) -> Any:
         """An entry as an array."""

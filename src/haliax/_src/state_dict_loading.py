@@ -7,6 +7,7 @@ read yet; only when all of them fit are they read, each into its layout. So a st
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ import jax
 import numpy as np
 
 from haliax._src.array_base import NamedArrayBase
-from haliax._src.errors import format_shape
+from haliax._src.errors import format_shape, kind, wrong_type
 from haliax._src.jax_compat import eager_scope
 from haliax._src.jax_helpers import is_typed_key
 from haliax._src.resources import MeshLike
@@ -108,6 +109,8 @@ def load(
     Returns:
         The template with `Loaded` in the place of its arrays.
     """
+    if not isinstance(state_dict, Mapping | str | os.PathLike):
+        raise wrong_type(op, "state_dict", state_dict, "a mapping from names to arrays, or the path of a file")
     entries: Mapping[str, Any] = state_dict if isinstance(state_dict, Mapping) else open_tensors(state_dict)
     if is_loading():
         return walker(template, entries, prefix)
@@ -161,7 +164,12 @@ def _load_leaf(leaf: Any, entries: Mapping[str, Any], prefix: str | None) -> Any
         if raw is not None:
             loading_now().missing[name] = _format_shape(leaf)
         return leaf
-    tensor = entries.tensor(name) if isinstance(entries, Entries) else as_tensor(entries[name])
+    value = entries.unread(name) if isinstance(entries, Entries) else entries[name]
+    unfit = _why_no_array(value, leaf)
+    if unfit:
+        loading_now().unfit.append(f"{name!r} {unfit}; expected {_format_shape(leaf)}")
+        return leaf
+    tensor = as_tensor(value.array if isinstance(value, NamedArrayBase) else value)
     if raw is None:
         return _load_number(leaf, name, tensor)
     is_data_of_keys = is_typed_key(raw) and not is_typed_key(tensor)
@@ -169,12 +177,22 @@ def _load_leaf(leaf: Any, entries: Mapping[str, Any], prefix: str | None) -> Any
     if tuple(tensor.shape) != tuple(expected.shape):
         loading_now().unfit.append(f"{name!r} has shape {tuple(tensor.shape)}; expected {_format_shape(leaf)}")
         return leaf
-    if isinstance(tensor, StoredTensor) and _kind(tensor.dtype) != _kind(expected.dtype):
+    if isinstance(tensor, StoredTensor) and _family(tensor.dtype) != _family(expected.dtype):
         file = f" in {tensor.path}"
         loading_now().unfit.append(f"{name!r} has dtype {tensor.dtype}{file}; expected one like {expected.dtype}")
         return leaf
     loaded = Loaded(name, tensor, _kind_of_keys(raw) if is_data_of_keys else None)
     return leaf.like(loaded, leaf.axis_names) if isinstance(leaf, NamedArrayBase) else loaded
+
+
+def _why_no_array(value: Any, leaf: Any) -> str:
+    """What is wrong with a value that is no raw array, in words; nothing if it can be one."""
+    if isinstance(value, NamedArrayBase):
+        if isinstance(leaf, NamedArrayBase) and value.axis_names == leaf.axis_names:
+            return ""
+        return f"has axes ({format_shape(value.shape)})"
+    dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+    return f"is {kind(value)}" if getattr(dtype, "kind", "") in ("O", "U", "S") else ""
 
 
 def _load_number(leaf: Any, name: str, tensor: Any) -> Any:
@@ -191,16 +209,18 @@ def _kind_of_keys(keys: Any) -> Any:
     return found[0]
 
 
-def _kind(dtype: Any) -> str:
+def _family(dtype: Any) -> str:
     """What a dtype is for; numbers of any width are of one kind."""
-    for kind in (np.floating, np.integer, np.complexfloating):
-        if jax.numpy.issubdtype(dtype, kind):
-            return kind.__name__
+    for family in (np.floating, np.integer, np.complexfloating):
+        if jax.numpy.issubdtype(dtype, family):
+            return family.__name__
     return str(dtype)
 
 
 def _format_shape(leaf: Any) -> str:
-    """The shape of an array of the template, with names if it has them."""
+    """The shape of an array of the template, with names if it has them; `a number` for one."""
+    if is_number(leaf):
+        return "a number"
     if isinstance(leaf, NamedArrayBase):
         return f"({format_shape(leaf.shape)})" if leaf.axis_names else "()"
     return str(tuple(leaf.shape))

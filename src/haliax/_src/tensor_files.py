@@ -58,7 +58,7 @@ def open_tensors(path: PathLike) -> dict[str, StoredTensor]:
         FileNotFoundError: If there is no such file.
         TensorFileError: If a file is truncated, corrupt or of another kind.
     """
-    path = _file_of(path)
+    path = _file_of("load_state_dict", path)
     if path.exists() and not path.name.endswith(INDEX):
         return read_header(path)
     index = path if path.name.endswith(INDEX) else path.with_name(path.name + INDEX)
@@ -72,7 +72,9 @@ def open_tensors(path: PathLike) -> dict[str, StoredTensor]:
     return {name: headers[file][name] for name, file in places.items()}
 
 
-def _file_of(path: PathLike) -> Path:
+def _file_of(op: str, path: PathLike) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise wrong_type(op, "path", path, "the path of a file or folder")
     path = Path(path)
     return path / NAME if path.is_dir() else path
 
@@ -118,11 +120,12 @@ def save_state_dict(state_dict: Mapping[str, Any], path: PathLike, *, max_shard_
     Source:
         https://huggingface.co/docs/safetensors
     """
-    values: dict[str, Any] = {}
+    file, values = Path(), {}
     failure: Exception | None = None
     try:
         if max_shard_size is not None and max_shard_size < 1:
             raise bad_value("save_state_dict", f"max_shard_size is {max_shard_size}", "expected bytes, or None")
+        file = _file_of("save_state_dict", path)
         values = {name: _checked(name, value) for name, value in state_dict.items()}
     except Exception as error:
         failure = error
@@ -130,9 +133,7 @@ def save_state_dict(state_dict: Mapping[str, Any], path: PathLike, *, max_shard_
     gathered = ((name, gather(value)) for name, value in values.items())
     try:
         if jax.process_index() == 0:
-            _write_files(
-                _file_of(path), {name: _spec(value) for name, value in values.items()}, max_shard_size, gathered
-            )
+            _write_files(file, {name: _spec(value) for name, value in values.items()}, max_shard_size, gathered)
     except Exception as error:
         failure = error
     for _ in gathered:  # the other processes wait for the parts that this one has, even if it can not write

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from haliax._src.best_effort import best_effort_sharding
@@ -195,7 +196,11 @@ def to_host(op: str, name: str, array: Any) -> np.ndarray:
 
     Raises:
         ValueError: If it is on some processes alone.
+        TypeError: If it has no values, in a function that is being traced.
     """
+    if isinstance(array, Tracer):
+        given = f"{name!r} is an array of a function that is being traced, which has no values yet"
+        raise TypeError(problem(op, given, remedy="Call it outside of the function, or use to_state_dict there."))
     if is_typed_key(array):
         array = jax.random.key_data(array)
     check_gatherable(op, name, array)
@@ -230,7 +235,7 @@ def put(tensor: Any, sharding: Sharding | None, name: str = "") -> jax.Array:
     if isinstance(tensor, jax.Array):
         return tensor if sharding is None else transfer([tensor], [sharding])[0]  # pyright: ignore[reportArgumentType]
     if sharding is None:
-        return jnp.asarray(narrowed(tensor.read(everything(tensor.shape)), name))
+        return jax.device_put(narrowed(tensor.read(everything(tensor.shape)), name))
     by_index: dict[str, tuple[Index, list[Any]]] = {}
     for device, index in sharding.addressable_devices_indices_map(tensor.shape).items():
         by_index.setdefault(str(index), (index or (), []))[1].append(device)
