@@ -499,3 +499,27 @@ def test_conversions_compile_nothing():
     with compilations() as compiled:
         from_torch_compatible_state_dict(stack, to_torch_compatible_state_dict(stack))
     assert compiled == []
+
+
+def test_what_own_methods_lack_is_listed_with_the_rest():
+    model = {"a": make("methods of its own"), "b": make("linear")}
+    state_dict = to_numpy_state_dict(model)
+    del state_dict["a.1.kernel"], state_dict["b.weight"]
+    with pytest.raises(StateDictError) as error:
+        from_state_dict(model, state_dict)
+    assert str(error.value) == (
+        "from_state_dict: the state dict and dict differ in 2 places:\n"
+        "  missing: 'a.1.kernel'\n"
+        "  missing: 'b.weight' (V=6, E=4)\n"
+        "Pass strict=False to leave what is missing or extra."
+    )
+
+
+def test_errors_of_own_methods_are_theirs():
+    class Odd(ModuleWithStateDictSerialization):
+        def from_state_dict(self, state_dict, prefix=None):
+            assert state_dict.get("absent", 3) == 3 and state_dict.copy() == {"present": 1} and len(state_dict) == 1
+            raise RuntimeError("not today")
+
+    with pytest.raises(RuntimeError, match="not today"):
+        from_state_dict([Odd()], {"present": 1})

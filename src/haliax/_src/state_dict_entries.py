@@ -64,7 +64,7 @@ class Loading:
 
     Args:
         used: The names looked up.
-        missing: What the state dict lacks: the shapes by name.
+        missing: What the state dict lacks: the names, and what follows them in an error message.
         unfit: What does not fit, in words.
         partly: What some layers of a stack lack, and others do not, in words.
     """
@@ -74,6 +74,11 @@ class Loading:
     unfit: list[str]
     partly: list[str]
 
+    @property
+    def problems(self) -> int:
+        """How many have been found."""
+        return len(self.missing) + len(self.unfit) + len(self.partly)
+
 
 _current: ContextVar[Loading | None] = ContextVar("haliax_state_dict_loading", default=None)
 
@@ -81,20 +86,29 @@ _current: ContextVar[Loading | None] = ContextVar("haliax_state_dict_loading", d
 class Entries(Mapping[str, Any]):
     """The entries of a state dict, which notes what is looked up; those in files are read then."""
 
-    def __init__(self, entries: Mapping[str, Any], used: set[str]):
-        """Note the names that are looked up in `used`."""
-        self._entries, self._used = entries, used
+    def __init__(self, entries: Mapping[str, Any], loading: Loading):
+        """Note the names that are looked up in `loading`."""
+        self._entries, self._loading = entries, loading
 
     def unread(self, name: str) -> Any:
         """An entry as it is, not read yet if it is in a file."""
-        self._used.add(name)
+        self._loading.used.add(name)
         return self._entries[name]
 
     def __getitem__(self, name: str) -> Any:
         """An entry as an array."""
-        self._used.add(name)
-        value = self._entries[name]
+        if name not in self._entries:
+            self._loading.missing[name] = ""
+        value = self.unread(name)
         return value.read(everything(value.shape)) if isinstance(value, StoredTensor) else value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """An entry as an array, or `default`: what is asked for in this way may be missing."""
+        return self[key] if key in self else default
+
+    def copy(self) -> dict[str, Any]:
+        """All entries, read."""
+        return dict(self)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is an entry of this name."""
@@ -144,7 +158,7 @@ def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], pref
     if strict:
         missing = loading.missing
         near = nearest if len(missing) * len(extra) <= _MANY else lambda name, names: ""
-        lines += [f"missing: {name!r} {shape}{near(name, extra)}" for name, shape in missing.items()]
+        lines += [f"missing: {name!r}{shape}{near(name, extra)}" for name, shape in missing.items()]
         lines += [f"extra: {name!r}{near(name, missing)}" for name in extra]
     if not lines:
         return

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import format_shape, kind, wrong_type
@@ -24,7 +25,7 @@ from haliax._src.state_dict_entries import Entries, Loaded, Loading, check, is_l
 from haliax._src.state_dict_layouts import Layout, LayoutRule, layout_rule, struct_of
 from haliax._src.state_dict_naming import is_number, named_leaf, one_layer, own_method, parts_of, raw_array, with_prefix
 from haliax._src.tensor_files import PathLike, open_tensors
-from haliax._src.tensor_parts import as_tensor, put, stack
+from haliax._src.tensor_parts import as_tensor, stack
 from haliax._src.tree import is_layer_stack
 
 T = TypeVar("T")
@@ -116,7 +117,7 @@ def load(
         return walker(template, entries, prefix)
     loading = Loading(set(), {}, [], [])
     with loading_scope(loading):
-        loaded = walker(template, Entries(entries, loading.used), prefix)
+        loaded = walker(template, Entries(entries, loading), prefix)
     check(op, type(template).__name__, loading, entries, prefix, strict)
     return loaded
 
@@ -127,7 +128,16 @@ def load(
 def walk(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
     """The template with `Loaded` in the place of its arrays."""
     method = own_method(tree, "from_state_dict")
-    return _load_parts(tree, entries, prefix) if method is None else as_loaded(method(entries, prefix), prefix)
+    if method is None:
+        return _load_parts(tree, entries, prefix)
+    found = loading_now()
+    before = found.problems
+    try:
+        return as_loaded(method(entries, prefix), prefix)
+    except Exception:
+        if found.problems == before:
+            raise
+        return tree  # it can not do without what is missing: the error that lists all is to come
 
 
 def _load_parts(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
@@ -162,7 +172,7 @@ def _load_leaf(leaf: Any, entries: Mapping[str, Any], prefix: str | None) -> Any
     name = named_leaf("from_state_dict", prefix)
     if name not in entries:
         if raw is not None:
-            loading_now().missing[name] = _format_shape(leaf)
+            loading_now().missing[name] = f" {_format_shape(leaf)}"
         return leaf
     value = entries.unread(name) if isinstance(entries, Entries) else entries[name]
     unfit = _why_no_array(value, leaf)
@@ -199,7 +209,9 @@ def _load_number(leaf: Any, name: str, tensor: Any) -> Any:
     if tuple(tensor.shape) != ():
         loading_now().unfit.append(f"{name!r} has shape {tuple(tensor.shape)}; expected a number")
         return leaf
-    return type(leaf)(np.asarray(put(tensor, None)).item() if isinstance(tensor, jax.Array) else tensor.read(()).item())
+    if isinstance(tensor, Tracer):
+        return tensor
+    return type(leaf)((tensor if isinstance(tensor, jax.Array) else tensor.read(())).item())
 
 
 def _kind_of_keys(keys: Any) -> Any:
