@@ -28,7 +28,7 @@ ORDER = """
     haxtyping ops fft poly specialized_fns _src.ref_parts ref
     _src.tree tree util
     _src.distributed jax_utils
-    _src.sharding _src.best_effort _src.make_mesh random
+    _src.declared_axes _src.sharding _src.best_effort _src.make_mesh random
     _src.along _src.vmap _src.checkpointing _src.scan hof tree_util
     _src.forced_host_shim _src.mesh_mismatch
     _src.signature _src.jit_options _src.jit_plan _src.differences _src.retraces _src.program _src.aot

@@ -319,8 +319,8 @@ CARRIES = {
     ),
     "more": ((0.0,), lambda c: (c[0], c[0]), "carry[1] is float32[] after a step; it was nothing"),
     "fewer": ({"a": 0.0, "b": 1}, lambda c: {"a": c["a"]}, "carry['b'] is nothing after a step; it was int32[]"),
-    "other object": ([0.0, "s"], lambda c: [c[0], "t"], "carry[1] is another value after a step; it was a str"),
-    "an array for an object": ([0.0, "s"], lambda c: [c[0], c[0]], "carry[1] is float32[] after a step; it was a str"),
+    "other object": ([0.0, "s"], lambda c: [c[0], "t"], "carry[1] is another value after a step; it was a string"),
+    "an array for an object": ([0.0, "s"], lambda c: [c[0], c[0]], "carry[1] is float32[] after a step; it was a string"),
     "empty": (
         hax.NamedArray(None, ("x",)),
         lambda c: hax.ones(X),
@@ -346,12 +346,12 @@ ERRORS = {
     "other size": (
         lambda: hax.fold(step, hax.Axis("l", 5))(0.0, random(X, L)),
         ValueError,
-        "fold: axis 'l' has size 6; expected 5. It is dimension 1 of args[0], which has shape (3, 6).",
+        "fold: axis 'l' has size 6; expected 5. args[0] has size 6 at dimension 1: its shape is (3, 6).",
     ),
     "two sizes": (
         lambda: hax.map(lambda x, y: x, "l")(random(L), y={"k": jnp.ones(5)}),
         ValueError,
-        "map: axis 'l' has size 5; expected 6. It is dimension 0 of kwargs['y']['k'], which has shape (5,).",
+        "map: axis 'l' has size 5; expected 6. y['k'] has leading dimension 5: its shape is (5,).",
     ),
     "one key": (
         lambda: hax.map(jax.random.normal, L)(jax.random.key(0)),

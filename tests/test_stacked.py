@@ -314,7 +314,7 @@ ERRORS = {
     "one raw key": (
         lambda: Stacked.init(L, Layer)(E, key=jax.random.PRNGKey(0)),
         ValueError,
-        "vmap: axis 'layers' has size 2; expected 3. It is dimension 0 of key, which has shape (2,).",
+        "vmap: axis 'layers' has size 2; expected 3. key has leading dimension 2: its shape is (2,).",
     ),
     "one typed key": (
         lambda: Stacked.init(L, Layer)(E, key=jax.random.key(0)),
@@ -325,7 +325,7 @@ ERRORS = {
     "one typed key for a list": (
         lambda: BlockSeq.init(L, Layer)(E, key=jax.random.key(0)),
         TypeError,
-        "BlockSeq.init: kwargs['key'] is a single random key; expected one for each place along axis 'layers'. Split it"
+        "BlockSeq.init: key is a single random key; expected one for each place along axis 'layers'. Split it"
         " with jax.random.split.",
     ),
     "no such layer": (lambda: make(Stacked).get_layer(3), IndexError, "get_layer: index 3; there are 3 layers."),
@@ -347,7 +347,7 @@ ERRORS = {
     "an argument of another size": (
         lambda: make(BlockSeq).fold(X, jnp.ones(5)),
         ValueError,
-        "scan: axis 'layers' has size 5; expected 3. It is dimension 0 of args[0], which has shape (5,).",
+        "scan: axis 'layers' has size 5; expected 3. args[0] has leading dimension 5: its shape is (5,).",
     ),
     "groups that do not divide": (
         lambda: make(BlockSeq, gradient_checkpointing=ScanCheckpointPolicy(nested=2)).fold(X),

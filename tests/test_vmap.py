@@ -316,17 +316,17 @@ ERRORS = {
     "other size": (
         lambda: hax.vmap(lambda z: z, hax.Axis("b", 7))(XS),
         ValueError,
-        "vmap: axis 'b' has size 2; expected 7. It is dimension 1 of z, which has shape (3, 2).",
+        "vmap: axis 'b' has size 2; expected 7. z has size 2 at dimension 1: its shape is (3, 2).",
     ),
     "two sizes": (
         lambda: hax.vmap(lambda z, d: z, "b")(XS, {"k": [hax.ones(hax.Axis("b", 5))]}),
         ValueError,
-        "vmap: axis 'b' has size 5; expected 2. It is dimension 0 of d['k'][0], which has shape (5,).",
+        "vmap: axis 'b' has size 5; expected 2. d['k'][0] has leading dimension 5: its shape is (5,).",
     ),
     "raw size": (
         lambda: hax.vmap(lambda *zs: zs, B)(XS, RAW.T),
         ValueError,
-        "vmap: axis 'b' has size 3; expected 2. It is dimension 0 of zs[1], which has shape (3, 2).",
+        "vmap: axis 'b' has size 3; expected 2. zs[1] has leading dimension 3: its shape is (3, 2).",
     ),
     "one key": (
         lambda: hax.vmap(lambda key: key, B)(jax.random.key(0)),

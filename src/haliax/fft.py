@@ -6,7 +6,7 @@ An Axis whose size is not that of the array says how many points to transform: t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import jax.numpy as jnp
@@ -17,12 +17,14 @@ from haliax._src.describe import documented
 from haliax._src.errors import bad_value, wrong_dtype, wrong_type
 from haliax._src.families import axiswise, check_unnamed, is_raw, map_tree
 from haliax._src.named_array import NamedArray
+from haliax._src.reshape import rename
 
 T = TypeVar("T")
 
 _PARAMETERS = {
     "a": "A named array with any axes, a raw array (then `axis` is a number), or a pytree of them.",
-    "axis": "The axes to transform; the last one if None. An Axis says how many points of it to take.",
+    "axis": "The axes to transform; the last one if None. An Axis says how many points of it to take; in a mapping from"
+    " axes to sizes, an Axis also says what to call the axis of the result.",
     "norm": "Where to divide by the number of points: `backward` (the default), `ortho` or `forward`.",
 }
 _ONE_AXIS = {
@@ -145,6 +147,10 @@ def _transform(
         return one(_wide(op, a, real), axis=-1 if axis is None else axis, norm=norm)
     if not isinstance(a, NamedArrayBase):
         return map_tree(op, lambda x: _transform(one, several, x, axis, norm, real=real, points=points), a)
+    if isinstance(axis, Mapping) and any(isinstance(size, Axis) for size in axis.values()):
+        numbers = {name: size.size if isinstance(size, Axis) else size for name, size in axis.items()}
+        result = _transform(one, several, a, numbers, norm, real=real, points=points)
+        return rename(result, {name: size.name for name, size in axis.items() if isinstance(size, Axis)})
     names, sizes = _plan(op, a, axis, points)
 
     def transform(x: Any, axis: Any) -> Any:

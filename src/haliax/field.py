@@ -19,9 +19,14 @@ def field(*, converter: Any = None, static: bool = False, axis_names: Any = None
     Returns:
         A dataclass field.
 
+    Raises:
+        ValueError: If a static field is given axis names.
+
     Source:
         `equinox.field`
     """
+    if static and axis_names is not None:
+        raise ValueError("field: static=True and axis_names were given; expected one of them. Only arrays have axes.")
     metadata = dict(kwargs.pop("metadata", None) or {})
     if axis_names is not None:
         metadata["axis_names"] = axis_names

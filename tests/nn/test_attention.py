@@ -197,8 +197,8 @@ def test_alibi_slopes(heads, slopes):
     [
         (
             lambda: attention.dot_product_attention(K, D, KEY, KEY, VALUE),
-            "dot_product_attention: the query has batch=2, heads=3, kpos=5, key=6; expected no axis 'kpos',"
-            " which is the axis of the keys. Rename its axis of positions, as in query.rename({...}).",
+            "dot_product_attention: the query has batch=2, heads=3, kpos=5, key=6; its axes and 'kpos', the axis of"
+            " the keys, must be distinct. Rename its axis of positions, as in query.rename({...}).",
         ),
         (
             lambda: attention.dot_product_attention(Axis("other", 5), D, QUERY, KEY, VALUE),

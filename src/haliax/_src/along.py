@@ -23,6 +23,7 @@ from haliax._src.jax_helpers import is_jax_array_like, is_typed_key
 from haliax._src.tree import is_named_array, tree_flatten
 
 Rule = int | None
+Labels = Sequence[str] | Callable[[tuple[Any, ...]], str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +77,13 @@ def _data(leaf: Any) -> Any:
     return leaf.array if is_named_array(leaf) else leaf
 
 
-def along(op: str, axis: AxisSelector, labels: Sequence[str], values: Sequence[Any], rules: Sequence[Rule]) -> Along:
+def along(op: str, axis: AxisSelector, labels: Labels, values: Sequence[Any], rules: Sequence[Rule]) -> Along:
     """Find out which leaves of some arguments are sliced along an axis.
 
     Args:
         op: The operation, for error messages.
         axis: The axis; with a name alone, an argument must have the size.
-        labels: What to call each of the arguments in an error message.
+        labels: What to call each of the arguments in an error message, or a function that gives a path its name.
         values: The arguments, any pytrees.
         rules: One for each leaf of `values`.
 
@@ -148,15 +149,18 @@ def _size(op: str, name: str, array: Any, dim: int, size: int | None, where: Cal
         return size
     given = array.shape[dim]
     if size is not None and given != size:
-        remedy = f"It is dimension {dim} of {where()}, which has shape {tuple(array.shape)}."
+        size_there = f"size {given} at dimension {dim}" if dim else f"leading dimension {given}"
+        remedy = f"{where()} has {size_there}: its shape is {tuple(array.shape)}."
         raise size_mismatch(op, name, given, size, remedy)
     return given
 
 
-def _path(labels: Sequence[str], values: Sequence[Any], index: int) -> str:
+def _path(labels: Labels, values: Sequence[Any], index: int) -> str:
     """How a user would write the leaf with this number."""
     leaves = jax.tree_util.tree_flatten_with_path(tuple(values), is_leaf=is_named_array)[0]
     path = cast("tuple[Any, ...]", leaves[index][0])
+    if callable(labels):
+        return labels(path)
     argument: int = path[0].idx
     return labels[argument] + keystr(path[1:])
 

@@ -18,7 +18,7 @@ from haliax._src.array_base import A, NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, PartialAxisSpec, axis_name, check_size
 from haliax._src.axis_order import order_axes
 from haliax._src.errors import axis_not_found, bad_value, duplicate_axes, size_mismatch, wrong_type
-from haliax._src.explicit_axes import REFUSALS, by_name, entries
+from haliax._src.explicit_axes import REFUSALS, as_mapped, by_name, entries
 from haliax._src.jax_compat import ShardingTypeError
 from haliax._src.refused import check_dtype
 from haliax._src.util import UNSPECIFIED, Unspecified
@@ -137,9 +137,10 @@ def contract(
         return operands[0].like(result, names)
 
     try:
-        return apply(operands, dot_general)
+        result = apply(operands, dot_general)
     except REFUSALS as refusal:
-        return by_name(op, refusal, apply, operands, dot_general)
+        result = by_name(op, refusal, apply, operands, dot_general)
+    return as_mapped(result)
 
 
 def _positional_axis(arrays: Sequence[Any], axis: Any) -> Any:

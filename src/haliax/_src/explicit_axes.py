@@ -28,7 +28,7 @@ from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import bad_value
 from haliax._src.jax_compat import DuplicateSpecError, ShardingTypeError
 from haliax._src.layouts import layout_for
-from haliax._src.resources import MeshLike, current_mapping, mesh_axes, split_factor
+from haliax._src.resources import MeshLike, current_mapping, mesh_axes, resolve_mesh, split_factor
 
 F = TypeVar("F", bound=Callable[..., Any])
 Names = tuple[str, ...]
@@ -191,6 +191,31 @@ def agree(op: str, mesh: MeshLike, arrays: list[Any], results: Any) -> tuple[lis
         if not quarrel:
             return moved, layout
     raise bad_value(op, quarrel, "the axis mapping in force says so", "Map one of them to another mesh axis.")
+
+
+def as_mapped(result: Any) -> Any:
+    """The result of a contraction, its axes split over explicit mesh axes as the axis mapping in force says.
+
+    Args:
+        result: A named array.
+
+    Returns:
+        The array. Without a mapping, or explicit mesh axes, it is itself; an axis that the mapping does not name stays
+        as it is laid out, unless its mesh axes are needed for one that is named.
+    """
+    mapping = current_mapping()
+    if mapping is None:
+        return result
+    mesh = explicit_mesh([result]) or resolve_mesh()  # what came from outside the mesh has none in its type
+    if mesh is None or AxisType.Explicit not in mesh.axis_types:
+        return result
+    explicit = {name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit}
+    layout = dict(zip(result.axis_names, entries(result), strict=True))
+    wanted = {name: mesh_axes(mapping[name]) for name in layout if name in mapping}
+    wanted = {name: tuple(axis for axis in axes if axis in explicit) for name, axes in wanted.items()}
+    needed = {axis for axes in wanted.values() for axis in axes}
+    kept = {name: axes for name, axes in layout.items() if needed.isdisjoint(axes)}
+    return relaid(result, kept | wanted, mesh)
 
 
 def _union(arrays: Sequence[Any], outputs: Sequence[Names]) -> tuple[Layout, str, Names]:

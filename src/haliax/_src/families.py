@@ -158,7 +158,7 @@ def apply_binary(name: str, fn: Callable[..., Any], a: Any, b: Any, *, compiled:
         compiled: Whether `fn` may be compiled together with the alignment of its operands, and kept.
 
     Returns:
-        A named array; what `fn` returns if neither operand has names.
+        A named array; what `fn` returns if neither operand has names, or if one has no axes and the other is unnamed.
 
     Raises:
         ValueError: If neither operand has all axes of the other, sizes differ, or one is an unnamed array.
@@ -182,10 +182,14 @@ def apply_binary(name: str, fn: Callable[..., Any], a: Any, b: Any, *, compiled:
                 return by_name(name, refusal, functools.partial(_apply_aligned, fn, names), a, b)
         if is_scalar(b):
             return a.like(fn(a.array, b), a.axis_names)
+        if not a.axis_names and is_raw(b):
+            return fn(a.array, b)
         raise not_a_scalar(name, b)
     if isinstance(b, NamedArrayBase):
         if is_scalar(a):
             return b.like(fn(a, b.array), b.axis_names)
+        if not b.axis_names and is_raw(a):
+            return fn(a, b.array)
         raise not_a_scalar(name, a)
     check_operand(name, a)
     check_operand(name, b)

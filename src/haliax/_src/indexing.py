@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from haliax._src.array_base import A, NamedArrayBase, raw_array_or_scalar, wrap
 from haliax._src.at_index import TAKE, Step, at_index, or_zero
-from haliax._src.axis import AxisSelector
+from haliax._src.axis import AxisSelector, axis_name
 from haliax._src.dslice import dslice
 from haliax._src.index_items import Index, Items, parse_index
 from haliax._src.index_plan import Plan
@@ -63,7 +63,8 @@ def take(array: A, axis: AxisSelector, index: Any) -> A:
             bounds it takes the nearest element.
 
     Returns:
-        An array with the axes of `index` in the place of `axis`.
+        An array with the axes of `index` in the place of `axis`. If some of them are axes that the array keeps, these
+        stay where they are, and what is new comes first.
 
     Raises:
         ValueError: If the axis is missing, or sizes differ.
@@ -72,7 +73,12 @@ def take(array: A, axis: AxisSelector, index: Any) -> A:
     Source:
         `jax.numpy.take`
     """
-    return read("take", array, parse_index("take", array, {axis: index}))
+    taken = read("take", array, parse_index("take", array, {axis: index}))
+    kept = tuple(name for name in array.axis_names if name != axis_name(axis))
+    if not isinstance(index, NamedArrayBase) or not any(name in kept for name in index.axis_names):
+        return taken
+    order = (*(name for name in taken.axis_names if name not in kept), *kept)
+    return permute(taken, tuple(taken.axis_names.index(name) for name in order))
 
 
 # apply --------------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from haliax._src.errors import (
     duplicate_axes,
     format_shape,
     not_an_axis,
+    problem,
     size_mismatch,
     wrong_dtype,
     wrong_type,
@@ -301,7 +302,10 @@ def roll(array: A, shift: Any, axis: AxisSelection) -> A:
 def _shifts(op: str, shift: Any, count: int) -> Any:
     """How far to shift along each of some axes: integers without their wrapping."""
     several = isinstance(shift, list | tuple)
-    raw = [raw_array_or_scalar(one) for one in shift] if several else raw_array_or_scalar(shift)
+    raw: Any = [raw_array_or_scalar(one) for one in shift] if several else raw_array_or_scalar(shift)
+    if isinstance(shift, NamedArrayBase) and shift.axis_names:
+        given = f"the shift has {format_shape(shift.shape)}"
+        raise TypeError(problem(op, given, "expected an integer, or a sequence with one for each axis"))
     for one in raw if several else [raw]:
         if not is_raw(one):
             raise wrong_type(op, "the shift", one, "an integer, or a sequence with one for each axis")
@@ -309,8 +313,7 @@ def _shifts(op: str, shift: Any, count: int) -> Any:
             raise wrong_dtype(op, "the shift", jnp.result_type(one), "integers")
     shape = (len(raw),) if several else jnp.shape(raw)
     if shape not in ((), (1,), (count,)):
-        given = format_shape(shift.shape) if isinstance(shift, NamedArrayBase) else f"shape {shape}"
-        raise bad_value(op, f"the shift has {given}", f"expected one integer, or {count}: one for each axis")
+        raise bad_value(op, f"the shift has shape {shape}", f"expected one integer, or {count}: one for each axis")
     return raw
 
 

@@ -7,6 +7,8 @@ the axis, in front.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -187,7 +189,7 @@ def _scan(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Any, Any]:
-    plan = plan_inputs(op, axis, is_scanned, args, kwargs)
+    plan = plan_inputs(op, axis, is_scanned, args, kwargs, f)
     name, length = plan.axis.name, plan.axis.size
     policy = ScanCheckpointPolicy.from_bool_or_str(remat)
     if not isinstance(unroll, bool):
@@ -223,14 +225,34 @@ def _scan(
 
 
 def plan_inputs(
-    op: str, axis: AxisSelector, is_scanned: IsScanned, args: tuple[Any, ...], kwargs: dict[str, Any]
+    op: str,
+    axis: AxisSelector,
+    is_scanned: IsScanned,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    f: Callable[..., Any] | None = None,
 ) -> Along:
-    """Which leaves of the inputs of a loop are sliced."""
+    """Which leaves of the inputs of a loop are sliced; `f` has names for them, for error messages."""
     leaves = tree_leaves((args, kwargs))
     if not (isinstance(is_scanned, bool) or callable(is_scanned)):
         raise wrong_type(op, "is_mapped" if op == "map" else "is_scanned", is_scanned, "a condition, or a bool for all")
     chosen = [is_scanned if isinstance(is_scanned, bool) else is_scanned(leaf) for leaf in leaves]
-    return along(op, axis, ("args", "kwargs"), (args, kwargs), [0 if yes else None for yes in chosen])
+    labels = functools.partial(_input_path, f)
+    return along(op, axis, labels, (args, kwargs), [0 if yes else None for yes in chosen])
+
+
+def _input_path(f: Callable[..., Any] | None, path: tuple[Any, ...]) -> str:
+    """How to write a leaf of `(args, kwargs)`: by the parameter of `f(carry, *args, **kwargs)` that gets it."""
+    part, argument, *rest = path
+    if part.idx == 1:
+        return argument.key + keystr(tuple(rest))
+    try:
+        parameters = list(inspect.signature(f).parameters.values()) if f is not None else []
+    except ValueError:  # some callables of C have none
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
+    name = names[argument.idx] if argument.idx < len(names) else f"args[{argument.idx}]"
+    return name + keystr(tuple(rest))
 
 
 def is_traceable(x: Any) -> bool:

@@ -15,6 +15,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, axis_name
+from haliax._src.declared_axes import declared_names
 from haliax._src.errors import not_an_axis, problem, wrong_type
 from haliax._src.layouts import has_layout, in_memory_of, layout_for, place
 from haliax._src.resources import (
@@ -212,11 +213,12 @@ def pspec_for(tree: Any, resource_mapping: ResourceMapping | None = None) -> Any
         resource_mapping: Mesh axes by axis name; the mapping in force if None.
 
     Returns:
-        The pytree with a PartitionSpec in place of each array: that of the mapping for a named one, an unsplit one for
-        a raw array or a number, None for any other leaf.
+        The pytree with a PartitionSpec in place of each array: that of the mapping for a named one, and for a raw one
+        in a field of a module that was declared with `haliax.field(axis_names=...)`; that of its type for another raw
+        one, which is split over explicit mesh axes alone; an unsplit one for a number; None for any other leaf.
 
     Raises:
-        ValueError: If there is no mapping.
+        ValueError: If there is no mapping, or a field has a name too few or too many.
 
     Source:
         `jax.sharding.PartitionSpec`
@@ -229,14 +231,19 @@ def pspec_for(tree: Any, resource_mapping: ResourceMapping | None = None) -> Any
             )
         )
 
-    def leaf_spec(leaf: Any) -> PartitionSpec | None:
+    def leaf_spec(path: Any, leaf: Any) -> PartitionSpec | None:
         if isinstance(leaf, NamedArrayBase):
             return pspec_for_names(leaf.axis_names, mapping)
         if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
+            names = declared_names("pspec_for", tree, path, leaf.ndim)
+            if names is not None:
+                return pspec_for_names(names, mapping)
+            if isinstance(leaf, jax.Array):
+                return jax.typeof(leaf).sharding.spec
             return PartitionSpec(*(None,) * leaf.ndim)
         return PartitionSpec() if isinstance(leaf, bool | int | float | complex | np.generic) else None
 
-    return jax.tree.map(leaf_spec, tree, is_leaf=is_named)
+    return jax.tree_util.tree_map_with_path(leaf_spec, tree, is_leaf=is_named)
 
 
 def infer_resource_partitions(

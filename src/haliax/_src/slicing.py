@@ -143,8 +143,8 @@ def updated_slice(array: A, start: Mapping[AxisSelector, Any], update: A) -> A:
         array: A named array with any axes.
         start: Where to start, for each axis: an integer, which may be traced, or a named array of integers, whose axes
             are among those of `array`, for a start of its own at each of its indices.
-        update: The new elements, with axes among those of `array`: as many along each axis as it has, all of an axis
-            that it lacks.
+        update: The new elements, with axes among those of `array`: as many along each axis as it has. Along an axis that
+            it lacks it replaces one element, if the start there has axes, otherwise all.
 
     Returns:
         An array with the same axes. A traced start that leaves too little room is moved back, as in JAX.
@@ -238,7 +238,8 @@ def _replaced(axes: _Axes, x: Any, update: Any, starts: list[Any]) -> Any:
         dim = names.index(name) - level
         shared = [0 if name in of_start else None for of_start in axes.starts]
         fn = jax.vmap(fn, in_axes=(dim, dim, shared), out_axes=dim)
-    sizes = {**dict(zip(names, x.shape, strict=True)), **dict(zip(axes.update, update.shape, strict=True))}
+    sizes = {name: 1 if of_start else size for name, size, of_start in zip(names, x.shape, axes.starts, strict=True)}
+    sizes |= dict(zip(axes.update, update.shape, strict=True))
     full = jnp.broadcast_to(alignment(axes.update, names)(update), tuple(sizes.values())).astype(x.dtype)
     return fn(x, full, starts)
 

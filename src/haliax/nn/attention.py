@@ -141,7 +141,7 @@ def dot_product_attention(
     if shared:
         given = f"the query has {format_shape(query.shape)}"
         remedy = "Rename its axis of positions, as in query.rename({...})."
-        raise bad_value(op, given, f"expected no axis {shared[0]!r}, which is the axis of the keys", remedy)
+        raise bad_value(op, given, f"its axes and {shared[0]!r}, the axis of the keys, must be distinct", remedy)
     weights = _weights(op, Key, KPos, query, key, mask, bias, attention_dtype, precision, None)
     return dot(weights, value, axis=names, precision=precision)
 

@@ -28,7 +28,8 @@ def one_hot(x: NamedArrayBase | int, class_axis: Axis, *, dtype: DTypeLike | Non
     """Vectors that are 1 at a label and 0 elsewhere; all 0 if the label is no class.
 
     Args:
-        x: Integer labels, with any axes but that of the classes; or one integer.
+        x: Integer labels, with any axes but that of the classes; or one integer, which counts from the end if it is
+            negative.
         class_axis: The axis of the classes.
         dtype: The dtype of the result, the default float dtype if None.
 
@@ -47,7 +48,10 @@ def one_hot(x: NamedArrayBase | int, class_axis: Axis, *, dtype: DTypeLike | Non
     labels = as_named("one_hot", x)
     if class_axis.name in labels.axis_names:
         raise duplicate_axes("one_hot", (*labels.axis_names, class_axis.name), "Rename the axis of the classes.")
-    encoded = jax.nn.one_hot(as_places(labels.array), class_axis.size, dtype=dtype)
+    places = as_places(labels.array)
+    if not isinstance(x, NamedArrayBase):  # an index, which counts from the end if it is negative
+        places = places + (places < 0) * class_axis.size
+    encoded = jax.nn.one_hot(places, class_axis.size, dtype=dtype)
     return wrap(encoded, (*labels.axis_names, class_axis.name))
 
 
