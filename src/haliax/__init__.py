@@ -309,3 +309,40 @@ from haliax.poly import (
     vander as vander,
 )
 from haliax.ref import NamedRef as NamedRef, freeze as freeze, get as get, new_ref as new_ref, swap as swap
+
+# fmt: off
+__all__ = [
+    "A", "Axis", "AxisSelection", "AxisSelector", "AxisSpec", "Named", "NamedArray", "NamedArrayAxes",
+    "NamedArrayAxesSpec", "NamedRef", "ReductionFunction", "ScanCheckpointPolicy", "SimpleReductionFunction", "T",
+    "abs", "absolute", "add", "all", "allclose", "amax", "amin", "angle", "any", "arange", "arccos", "arccosh",
+    "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_shape_checks_enabled", "argmax", "argmin", "argsort",
+    "around", "array_equal", "array_equiv", "auto_sharded", "axis", "axis_mapping", "axis_name", "axis_size",
+    "axis_spec_to_tuple", "best_effort_sharding", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_arrays",
+    "broadcast_axis", "broadcast_to", "cbrt", "ceil", "clip", "concat_axes", "concat_axis_specs", "concatenate",
+    "conj", "conjugate", "copy", "copysign", "core", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "dblock",
+    "debug", "deg2rad", "degrees", "diff", "divide", "divmod", "dot", "ds", "dslice", "einsum", "eliminate_axes",
+    "enable_shape_checks", "equal", "exp", "exp2", "expm1", "fabs", "fft", "fftfreq", "fftshift", "field", "fix",
+    "flatten", "flatten_axes", "flip", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold",
+    "freeze", "frexp", "fsdp", "full", "full_like", "gcd", "geomspace", "get", "greater", "greater_equal", "haxtyping",
+    "heaviside", "hfft", "hof", "hypot", "i0", "ifft", "ifftshift", "ihfft", "imag", "index", "invert", "irfft",
+    "is_named_array", "isclose", "iscomplex", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "jax_utils", "lcm", "left_shift", "less", "less_equal", "linspace", "log", "log1p", "log2", "log10", "logaddexp",
+    "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "make_axes", "make_mesh",
+    "map", "max", "maximum", "mean", "median", "min", "minimum", "mod", "modf", "multiply", "named", "named_jit",
+    "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
+    "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndim", "negative", "new_ref",
+    "nextafter", "nn", "nonzero", "not_equal", "ones", "ones_like", "ops", "packbits", "pad", "pad_left",
+    "partitioning", "percentile", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub",
+    "polyval", "positive", "power", "prod", "product", "ptp", "quantile", "quantization", "rad2deg", "radians",
+    "random", "ravel", "real", "rearrange", "reciprocal", "ref", "remainder", "rename", "repeat", "replace_axis",
+    "resolve_axis", "rfft", "rfftfreq", "right_shift", "rint", "roll", "roots", "round", "rsqrt", "scan",
+    "searchsorted", "selects_axis", "set_mesh", "shard", "shard_map", "shard_with_axis_mapping", "sign", "signbit",
+    "sin", "sinc", "sinh", "slice", "sort", "specialized_fns", "split", "sqrt", "square", "stack", "state_dict", "std",
+    "subtract", "sum", "swap", "take", "tan", "tanh", "tile", "to_jax_shape", "top_k", "trace", "tree",
+    "tree_checkpoint_name", "tree_util", "tril", "trim_zeros", "triu", "true_divide", "trunc", "unbind",
+    "unflatten_axis", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unpackbits",
+    "updated_slice", "util", "vander", "var", "vmap", "where", "wrap", "wrap_axiswise_call", "wrap_elemwise_binary",
+    "wrap_elemwise_unary", "wrap_reduction_call", "zeros", "zeros_like",
+]
+# fmt: on

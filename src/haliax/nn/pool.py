@@ -58,7 +58,14 @@ def min_pool(
     padding: Padding = "VALID",
     use_ceil: bool = False,
 ) -> A:
-    """The smallest element of each window; see `max_pool` for the arguments.
+    """The smallest element of each window.
+
+    Args:
+        Window: The axes to slide along, each with the size of the window.
+        inputs: A named array with these axes, of any sizes, and any others.
+        stride: How far the window moves; 1 if None. See `max_pool`.
+        padding: What to add to the axes; see `max_pool`. It is never the smallest.
+        use_ceil: Whether the last window may stick out at the end of an axis, by less than `stride`.
 
     Returns:
         An array with the same axes, of which those of `Window` have an element for each window.

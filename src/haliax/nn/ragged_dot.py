@@ -115,13 +115,37 @@ def _matrices(lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Arr
 
 @jax.custom_vjp
 def grouped_rows(lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    """The rows of (m, k) times the matrix of their group in (g, k, n); shape (m, n)."""
+    """The rows of (m, k) times the matrix of their group in (g, k, n); shape (m, n).
+
+    Args:
+        lhs: Rows in the order of their groups, of shape (m, k).
+        rhs: One matrix for each group, of shape (g, k, n).
+        group_sizes: How many rows each group has, of shape (g,).
+
+    Returns:
+        An array of shape (m, n).
+
+    Source:
+        `jax.lax.ragged_dot`
+    """
     return _rows(lhs, rhs, group_sizes)
 
 
 @jax.custom_vjp
 def grouped_matrices(lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    """The products of (m, k) transposed and (m, n) over the rows of each group; shape (g, k, n)."""
+    """The products of (m, k) transposed and (m, n) over the rows of each group; shape (g, k, n).
+
+    Args:
+        lhs: Rows in the order of their groups, of shape (m, k).
+        rhs: Rows in the same order, of shape (m, n).
+        group_sizes: How many rows each group has, of shape (g,).
+
+    Returns:
+        An array of shape (g, k, n).
+
+    Source:
+        `jax.lax.ragged_dot_general`
+    """
     return _matrices(lhs, rhs, group_sizes)
 
 
