@@ -75,11 +75,6 @@ def unary_cases(draw):
     return Case(f"hax.{name}(x)", (x,), op, lambda x: (x.axis_names, exactly(name, dtype, x.dtype, x.array)))
 
 
-@agrees(unary_cases())
-def test_unary():
-    """One array: its axes stay, its elements are those of numpy."""
-
-
 @st.composite
 def operand_pairs(draw, dtypes, tame):
     """Two arrays of which the axes of one are among those of the other, and these axes."""
@@ -147,11 +142,6 @@ def scalar_cases(draw):
     )
 
 
-@agrees(binary_cases())
-def test_binary():
-    """Two arrays are broadcast by name."""
-
-
-@agrees(scalar_cases())
-def test_scalars():
-    """A number, or an array of rank 0, promotes as in `jax.numpy`."""
+@agrees(unary_cases(), binary_cases(), scalar_cases())
+def test_elementwise():
+    """One array keeps its axes; two are broadcast by name; numbers promote as in `jax.numpy`."""

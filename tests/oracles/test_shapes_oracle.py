@@ -323,16 +323,11 @@ def traces(draw):
     return Case(f"trace({rows}, {columns}, {offset})", (x,), lambda x: hax.trace(x, rows, columns, offset), expect)
 
 
-@agrees(renames(), swaps(), orders(), merges(), flat(), unmerges(), splits(), unbinds())
+@agrees(renames(), swaps(), orders(), merges(), flat(), unmerges(), splits(), unbinds(), triangles(), traces())
 def test_names_and_shapes():
-    """Elements stay what they are; axes are renamed, moved, merged, split."""
+    """Axes are renamed, moved, merged, split, and taken as rows and columns."""
 
 
-@agrees(stacks(), concatenations(), repeats(), tiles(), pads(), broadcasts())
-def test_joining():
-    """Axes become longer, or are new."""
-
-
-@agrees(slices(), updated_slices(), triangles(), traces())
-def test_parts():
-    """Consecutive elements, triangles, diagonals."""
+@agrees(stacks(), concatenations(), repeats(), tiles(), pads(), broadcasts(), slices(), updated_slices())
+def test_joining_and_slicing():
+    """Axes become longer, shorter, or are new."""
