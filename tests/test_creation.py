@@ -297,3 +297,9 @@ def test_arrays_without_names_are_refused(call, given):
     with pytest.raises(TypeError) as error:
         call()
     assert str(error.value) == f"{given}; expected a NamedArray. Name its axes with haliax.named(array, axes)."
+
+
+def test_sizes_may_be_symbolic():
+    (n,) = jax.export.symbolic_shape("n")
+    exported = jax.export.export(jax.jit(lambda a: hax.named(a, "n") + hax.zeros({"n": a.shape[0]})))
+    assert exported(jax.ShapeDtypeStruct((n,), jnp.float32)).out_avals[0].shape == (n,)

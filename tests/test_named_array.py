@@ -268,3 +268,11 @@ def test_transformations():
     assert jax.grad(lambda x: (x * x).sum().scalar())(X).axes == (A, B)
     assert jax.eval_shape(lambda x: x.sum("a"), ABSTRACT).axes == (B,)
     assert jax.lax.cond(True, lambda x: x, lambda x: -x, X).axes == (A, B)
+
+
+def test_numpy_functions_see_the_array_without_names():
+    x = hax.named(np.arange(6.0).reshape(2, 3), ("a", "b"))
+    assert np.sum(x) == 15 and np.ndim(x) == 2 and np.shape(x) == (2, 3)
+    np.testing.assert_array_equal(np.mean(x, axis=0), [1.5, 2.5, 3.5])
+    assert np.concatenate([x, x], axis=1).shape == (2, 6)
+    assert jax.jit(lambda x: np.sum(x))(x) == 15

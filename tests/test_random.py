@@ -213,3 +213,16 @@ def test_messages(call, error, message):
     with pytest.raises(error) as raised:
         call(KEYS[0])
     assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=["raw", "typed"])
+def test_a_key_may_be_in_a_named_array(key):
+    held = hax.named(key, ()) if key.ndim == 0 else key
+    for draw in (lambda k: R.normal(k, B), lambda k: R.categorical(k, LOGITS, "d"), lambda k: R.choice(k, B, A, "d")):
+        np.testing.assert_array_equal(draw(held).array, draw(key).array)
+
+
+def test_keys_of_a_named_array_are_mapped_over():
+    keys = hax.named(jax.random.split(KEYS[1], 2), B)
+    drawn = hax.vmap(lambda k: R.normal(k, Axis("d", 4)), B)(keys)
+    np.testing.assert_allclose(drawn["b", 1].array, jax.random.normal(keys.array[1], (4,)))

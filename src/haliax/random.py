@@ -16,7 +16,7 @@ import jax.random as jrandom
 
 from haliax._src.array_base import A, NamedArrayBase, is_scalar, require_named, wrap
 from haliax._src.axis import Axis, AxisSelector, AxisSpec
-from haliax._src.broadcasting import alignment, not_a_scalar
+from haliax._src.broadcasting import alignment, as_scalar, not_a_scalar
 from haliax._src.creation import names_and_sizes
 from haliax._src.errors import bad_value, duplicate_axes, format_shape, problem, size_mismatch, wrong_dtype, wrong_type
 from haliax._src.jax_helpers import as_key
@@ -362,8 +362,7 @@ def ball(key: PRNGKey, shape: AxisSpec, D: Axis, p: float = 2.0, dtype: DTypeLik
     names, sizes = names_and_sizes("ball", shape, dtype)
     if not isinstance(D, Axis):
         raise wrong_type("ball", "D", D, "an Axis")
-    if not is_scalar(p):
-        raise not_a_scalar("ball", p, "p")
+    p = as_scalar("ball", p, "p")
     if D.name in names:
         raise duplicate_axes("ball", (*names, D.name))
     return wrap(jrandom.ball(key, D.size, p, sizes, dtype), (*names, D.name))

@@ -207,3 +207,12 @@ def test_options_of_perceptrons():
     none = MLP.init(C, D, 5, 1, key=KEY, use_bias=False, use_final_bias=False)
     assert [layer.bias for layer in none.layers] == [None, None]
     assert isinstance(none(X), NamedArray)
+
+
+@pytest.mark.parametrize("reparam", [Linear.input_reparam, Linear.hidden_reparam, Linear.output_reparam])
+@pytest.mark.parametrize("use_mup", [False, True])
+def test_an_axis_may_have_size_zero(reparam, use_mup):
+    none = Axis("none", 0)
+    to_d = Linear.init(none, D, key=KEY, reparam_cls=reparam(use_mup))
+    assert to_d(hax.ones((C, none))).tolist() == np.zeros((C.size, D.size)).tolist()
+    assert Linear.init(D, none, key=KEY, reparam_cls=reparam(use_mup))(hax.ones((C, D))).axes == (C, none)

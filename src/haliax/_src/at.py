@@ -11,7 +11,7 @@ from typing import Any, Generic, Never, TypedDict, Unpack
 
 from haliax._src.array_base import A, NamedArrayBase, is_scalar
 from haliax._src.at_index import Step, at_index, step
-from haliax._src.broadcasting import not_a_scalar
+from haliax._src.broadcasting import as_scalar, not_a_scalar
 from haliax._src.errors import bad_value, check_choice, format_shape, nearest, problem, size_mismatch, wrong_type
 from haliax._src.index_items import Index, Items, parse_index
 from haliax._src.index_plan import Plan
@@ -76,8 +76,8 @@ class IndexedUpdate(Generic[A]):
         """The elements themselves."""
         _check_options("at.get", options, (*_OPTIONS, "fill_value"))
         fill_value = options.get("fill_value")
-        if fill_value is not None and not is_scalar(fill_value):
-            raise not_a_scalar("at.get", fill_value, "fill_value")
+        if fill_value is not None:
+            options["fill_value"] = as_scalar("at.get", fill_value, "fill_value")
         return read("at.get", self._array, self._items, step("get", options))
 
     def set(self, update: Any, **options: Unpack[Options]) -> A:

@@ -131,7 +131,8 @@ def check_is_size(op: str, name: str, size: Any) -> None:
     """Raise unless `size` is a size: an integer that is not negative, traced or symbolic ones included."""
     if type(size) is int and size >= 0:
         return
-    if isinstance(size, bool) or not hasattr(size, "__index__"):
+    # symbolic sizes of `jax.export` are no integers, and become arrays
+    if isinstance(size, bool) or not (hasattr(size, "__index__") or hasattr(size, "__jax_array__")):
         raise errors.wrong_type(op, f"the size of axis {name!r}", size, "an integer")
     if isinstance(size, int | np.integer) and size < 0:
         raise errors.bad_value(op, f"axis {name!r} has size {size}", "expected 0 or more")

@@ -285,6 +285,17 @@ def as_named(op: str, a: Any) -> Any:
     raise not_a_scalar(op, a)
 
 
+def as_scalar(op: str, x: Any, argument: str) -> Any:
+    """A number, or an array of rank 0, without its names; an error if `x` is neither."""
+    if isinstance(x, NamedArrayBase):
+        if x.axis_names:
+            raise bad_value(op, f"{argument} has {format_shape(x.shape)}", "expected a scalar")
+        return x.array
+    if not is_scalar(x):
+        raise not_a_scalar(op, x, argument)
+    return x
+
+
 def not_a_scalar(op: str, value: Any, argument: str = "an operand") -> TypeError | ValueError:
     """The error for an operand without names that is no scalar: a ValueError for an array, a TypeError otherwise."""
     shape = getattr(value, "shape", None)

@@ -14,12 +14,11 @@ from haliax._src.array_base import (
     NamedArrayBase,
     are_shape_checks_enabled,
     check_axes,
-    is_scalar,
     normalize_names,
     wrap,
 )
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, AxisSpec, iter_axes, known_sizes
-from haliax._src.broadcasting import broadcast_to, not_a_scalar
+from haliax._src.broadcasting import as_scalar, broadcast_to
 from haliax._src.errors import bad_value, duplicate_axes, format_shape, wrong_type
 from haliax._src.families import check_operand
 from haliax._src.named_array import NamedArray
@@ -137,9 +136,7 @@ def full(shape: AxisSpec, fill_value: ArrayLike | NamedArray, dtype: DTypeLike |
             raise bad_value("full", f"the fill value has {format_shape(have)}", expected)
         value = broadcast_to(fill_value, tuple(map(Axis, names, sizes)))
         return value if dtype is None else value.like(jnp.astype(value.array, dtype), names)
-    if not is_scalar(fill_value):
-        raise not_a_scalar("full", fill_value, "the fill value")
-    return wrap(jnp.full(sizes, fill_value, dtype), names)
+    return wrap(jnp.full(sizes, as_scalar("full", fill_value, "the fill value"), dtype), names)
 
 
 def zeros_like(a: T, dtype: DTypeLike | None = None) -> T:
@@ -188,7 +185,7 @@ def full_like(a: T, fill_value: ArrayLike | NamedArrayBase, dtype: DTypeLike | N
     Source:
         `jax.numpy.full_like`
     """
-    return _like(jnp.full_like, a, fill_value=_scalar("full_like", fill_value, "the fill value"), dtype=dtype)
+    return _like(jnp.full_like, a, fill_value=as_scalar("full_like", fill_value, "the fill value"), dtype=dtype)
 
 
 def _like(fn: Callable[..., Any], a: Any, **kwargs: Any) -> Any:
@@ -224,7 +221,7 @@ def arange(
         `jax.numpy.arange`
     """
     names, sizes = names_and_sizes("arange", axis, dtype)
-    first, by = _scalar("arange", start, "start"), _scalar("arange", step, "step")
+    first, by = as_scalar("arange", start, "start"), as_scalar("arange", step, "step")
     # counted in the common dtype of the steps, whatever that of the result: bfloat16 can not tell 256 from 257
     count = jnp.arange(math.prod(sizes), dtype=jnp.result_type(first, by))
     if not _is(by, 1):
@@ -329,8 +326,8 @@ def _spaced(fn: Callable[..., Any], axis: Any, start: Any, stop: Any, **kwargs: 
     ((name, size),) = axes
     check_dtype(op, kwargs["dtype"])
     if "base" in kwargs:
-        kwargs["base"] = _scalar(op, kwargs["base"], "base")
-    array = fn(_scalar(op, start, "start"), _scalar(op, stop, "stop"), num=50 if size is None else size, **kwargs)
+        kwargs["base"] = as_scalar(op, kwargs["base"], "base")
+    array = fn(as_scalar(op, start, "start"), as_scalar(op, stop, "stop"), num=50 if size is None else size, **kwargs)
     return wrap(array, (name,))
 
 
@@ -346,14 +343,3 @@ def names_and_sizes(
     if len(set(names)) != len(names):
         raise duplicate_axes(op, names)
     return names, sizes
-
-
-def _scalar(op: str, x: Any, argument: str) -> Any:
-    """A number, or an array of rank 0, without its wrapping."""
-    if isinstance(x, NamedArrayBase):
-        if x.axis_names:
-            raise bad_value(op, f"{argument} has {format_shape(x.shape)}", "expected a scalar")
-        return x.array
-    if not is_scalar(x):
-        raise not_a_scalar(op, x, argument)
-    return x

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import N, NamedArrayBase, is_scalar
-from haliax._src.broadcasting import not_a_scalar
+from haliax._src.array_base import N, NamedArrayBase
+from haliax._src.broadcasting import as_scalar
 from haliax._src.describe import documented
 from haliax._src.errors import check_integer
 from haliax._src.families import apply_binary, binary, separate, unary
@@ -118,12 +118,10 @@ def astype(a: N, dtype: DTypeLike) -> N:
 )
 def nan_to_num(a: N, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> N:
     """Each element, with numbers in place of NaN and infinity."""
-    for argument, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
-        if value is not None and not is_scalar(value):
-            raise not_a_scalar("nan_to_num", value, argument)
-    options = {"posinf": posinf, "neginf": neginf}
-    if not isinstance(nan, float) or nan != 0:  # jnp traces what is passed, even if it is the default
-        options["nan"] = nan
+    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    if isinstance(nan, float) and nan == 0:  # jnp traces what is passed, even if it is the default
+        del given["nan"]
+    options = {name: as_scalar("nan_to_num", x, name) for name, x in given.items() if x is not None}
     if isinstance(a, NamedArrayBase):
         return a.like(jnp.nan_to_num(a.array, **options), a.axis_names)
     return jnp.nan_to_num(a, **options)

@@ -11,6 +11,7 @@ import types
 from collections.abc import Iterable, Mapping
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -53,7 +54,7 @@ def _array_kind(value: object) -> str | None:
         return f"a numpy {value.dtype}"
     if not isinstance(value, jax.Array | np.ndarray):
         return None
-    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return f"an array of random keys of shape {value.shape}" if value.shape else "a random key"
     origin = "traced" if isinstance(value, Tracer) else "jax" if isinstance(value, jax.Array) else "numpy"
     return f"a {origin} array of shape {value.shape}"
@@ -127,9 +128,10 @@ def check_callable(op: str, fn: object, argument: str = "the function") -> None:
 
 def check_integer(op: str, argument: str, value: object, least: int | None = None) -> None:
     """Raise unless `value` is an integer, as Python knows it, and not less than `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    # symbolic sizes of `jax.export` are no integers, and become arrays
+    if isinstance(value, bool) or not (isinstance(value, int | np.integer) or hasattr(value, "__jax_array__")):
         raise wrong_type(op, argument, value, "an integer")
-    if least is not None and value < least:
+    if least is not None and isinstance(value, int | np.integer) and value < least:
         raise ValueError(problem(op, f"{argument} is {value}", f"expected {least} or more"))
 
 

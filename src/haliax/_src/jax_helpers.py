@@ -155,7 +155,7 @@ def shaped_rng_split(key: jax.Array, split_shape: int | Sequence[int] = 2) -> ja
         `jax.random.split`
     """
     key = as_key("shaped_rng_split", key)
-    shape = tuple(split_shape) if isinstance(split_shape, list | tuple) else (split_shape,)
+    shape: tuple[Any, ...] = tuple(split_shape) if isinstance(split_shape, Sequence) else (split_shape,)
     for size in shape:
         check_integer("shaped_rng_split", "a size", size, 0)
     count = math.prod(shape)

@@ -7,9 +7,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, NamedArrayBase, is_scalar, require_named
+from haliax._src.array_base import A, NamedArrayBase, require_named
 from haliax._src.axis import AxisSelector
-from haliax._src.broadcasting import not_a_scalar
+from haliax._src.broadcasting import as_scalar
 from haliax._src.errors import check_integer, duplicate_axes
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.rearrange import permute
@@ -91,10 +91,9 @@ def trace(array: A, axis1: AxisSelector, axis2: AxisSelector, offset: int = 0, d
     """
     dims = _rows_and_columns("trace", array, axis1, axis2)
     check_dtype("trace", dtype)
-    if not is_scalar(offset):
-        raise not_a_scalar("trace", offset, "offset")
+    offset = as_scalar("trace", offset, "offset")
     # jnp traces an offset that is passed, even if it is the default
-    options = {} if isinstance(offset, int) and offset == 0 else {"offset": offset}
+    options: dict[str, Any] = {} if isinstance(offset, int) and offset == 0 else {"offset": offset}
     total = jnp.trace(array.array, axis1=dims[0], axis2=dims[1], dtype=dtype, **options)
     return array.like(total, tuple(name for i, name in enumerate(array.axis_names) if i not in dims))
 

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from haliax._src.array_base import A, is_scalar, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
-from haliax._src.broadcasting import not_a_scalar
+from haliax._src.broadcasting import as_scalar
 from haliax._src.errors import bad_value, check_choice, problem, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct
@@ -87,7 +87,7 @@ def _width(name: str, width: Any) -> tuple[int, int]:
     pair = (width, width) if isinstance(width, int | np.integer) else width
     if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(n, int | np.integer) for n in pair):
         raise wrong_type("pad", f"the width of axis {name!r}", width, "an integer, or a pair of them: before and after")
-    before, after = pair
+    before, after = map(int, pair)
     if before < 0 or after < 0:
         given = f"axis {name!r} is to grow by ({before}, {after})"
         raise bad_value("pad", given, "expected no negative number", "Use slice to make an axis shorter.")
@@ -122,7 +122,6 @@ def pad_left(array: A, axis: AxisSelector, new_axis: Axis, value: ArrayLike = 0)
         )
     new_names = (*names[:dim], new_axis.name, *names[dim + 1 :])
     check_distinct("pad_left", new_names)
-    if not is_scalar(raw_array_or_scalar(value)):
-        raise not_a_scalar("pad_left", value, "the value")
+    value = as_scalar("pad_left", value, "the value")
     padded = pad(array, {names[dim]: (new_axis.size - size, 0)}, constant_values=value)
     return padded.like(padded.array, new_names)

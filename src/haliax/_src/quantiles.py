@@ -57,9 +57,7 @@ def _quantile(fn: Callable[..., Any], array: T, q: Any, axis: AxisSelection | No
     """The quantiles of each array in a tree; the axis of `q` leads, as in `jax.numpy`."""
     op = fn.__name__
     check_choice(op, "method", method, ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"))
-    whole = 100 if op.endswith("percentile") else 1
-    if isinstance(q, int | float) and not 0 <= q <= whole:
-        raise bad_value(op, f"q is {q}", f"expected a number from 0 to {whole}")
+    _check_part(op, q, 100 if op.endswith("percentile") else 1)
     if is_raw(array):
         return reduce_named(fn, array, axis, q=q, method=method)
     if not isinstance(array, NamedArrayBase):
@@ -74,3 +72,9 @@ def _quantile(fn: Callable[..., Any], array: T, q: Any, axis: AxisSelection | No
     if len(set(names)) < len(names):
         raise duplicate_axes(op, names, "Rename the axis of q.")
     return reduced.like(reduced.array, names)
+
+
+def _check_part(op: str, q: Any, whole: int) -> None:
+    """Raise a ValueError if a number that Python knows is no part of the whole."""
+    if isinstance(q, int | float) and not 0 <= q <= whole:
+        raise bad_value(op, f"q is {q}", f"expected a number from 0 to {whole}")

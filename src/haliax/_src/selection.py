@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, is_scalar, require_named
+from haliax._src.array_base import A, require_named
 from haliax._src.axis import Axis, AxisSelector
-from haliax._src.broadcasting import not_a_scalar
+from haliax._src.broadcasting import as_scalar
 from haliax._src.errors import bad_value, check_integer, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.families import apply_aligned
@@ -79,8 +79,7 @@ def _places(op: str, array: A, axis: Axis, fill_value: ArrayLike) -> tuple[A, ..
     require_named(op, array)
     if not isinstance(axis, Axis):
         raise wrong_type(op, "the new axis", axis, "an Axis", "Its size is the number of places to look for.")
-    if not is_scalar(fill_value):
-        raise not_a_scalar(op, fill_value, "fill_value")
+    fill_value = as_scalar(op, fill_value, "fill_value")
     if not array.axis_names:
         raise bad_value(op, "the array has no axes", "expected at least one")
     if 0 in array._sizes():  # jax.numpy forgets what to fill up with

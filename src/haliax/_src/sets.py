@@ -11,9 +11,9 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, NamedArrayBase, as_places, is_scalar, raw_array_or_scalar, require_named
+from haliax._src.array_base import A, NamedArrayBase, as_places, raw_array_or_scalar, require_named
 from haliax._src.axis import Axis, AxisSelector
-from haliax._src.broadcasting import as_named, not_a_scalar
+from haliax._src.broadcasting import as_named, as_scalar
 from haliax._src.errors import bad_value, check_choice, check_integer, format_shape, wrong_dtype, wrong_type
 from haliax._src.explicit_axes import laid_out_by_name
 from haliax._src.reshape import check_distinct
@@ -58,7 +58,7 @@ def unique(
 
 def _unique(
     op: str,
-    array: A,
+    array: NamedArrayBase,
     Unique: Axis,
     axis: AxisSelector | None,
     fill_value: ArrayLike | None,
@@ -70,7 +70,7 @@ def _unique(
 
 def _find_unique(
     op: str,
-    array: A,
+    array: NamedArrayBase,
     Unique: Axis,
     axis: AxisSelector | None,
     fill_value: ArrayLike | None,
@@ -79,8 +79,8 @@ def _find_unique(
     require_named(op, array)
     _require_axis_object(op, "Unique", Unique)
     dim = None if axis is None else array.require_axis(op, axis)
-    if fill_value is not None and not is_scalar(fill_value):
-        raise not_a_scalar(op, fill_value, "fill_value")
+    if fill_value is not None:
+        fill_value = as_scalar(op, fill_value, "fill_value")
     found, names = (Unique.name,), array.axis_names
     values_names = found if dim is None else (*names[:dim], *found, *names[dim + 1 :])
     check_distinct(op, values_names)

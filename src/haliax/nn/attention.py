@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from haliax._src import creation, elementwise
-from haliax._src.array_base import NamedArrayBase, is_scalar, require_named, wrap
+from haliax._src.array_base import NamedArrayBase, require_named, wrap
 from haliax._src.axis import Axis, AxisSelection, iter_axes
-from haliax._src.broadcasting import as_named, broadcast_axis, not_a_scalar
+from haliax._src.broadcasting import as_named, as_scalar, broadcast_axis
 from haliax._src.creation import names_and_sizes
 from haliax._src.dot import dot
 from haliax._src.errors import bad_value, format_shape
@@ -217,8 +217,7 @@ def forgetful_causal_mask(
     op = "forgetful_causal_mask"
     key = as_key(op, key)
     names_and_sizes(op, KPos)
-    if not is_scalar(mask_prob):
-        raise not_a_scalar(op, mask_prob, "mask_prob")
+    mask_prob = as_scalar(op, mask_prob, "mask_prob")
     if sample_prob:
         key, prob_key = jax.random.split(key)
         mask_prob = jax.random.uniform(prob_key, (), minval=0, maxval=mask_prob)

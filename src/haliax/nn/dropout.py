@@ -8,9 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, is_scalar, require_named
+from haliax._src.array_base import A, require_named
 from haliax._src.axis import AxisSelection, iter_axes
-from haliax._src.broadcasting import alignment, not_a_scalar
+from haliax._src.broadcasting import alignment, as_scalar
 from haliax._src.errors import bad_value, problem
 from haliax._src.jax_helpers import as_key
 
@@ -49,8 +49,7 @@ def dropout(
         return x
     if _is_number(pdrop, 1):
         return x.like(jnp.zeros_like(x.array), x.axis_names)
-    if not is_scalar(pdrop):
-        raise not_a_scalar("dropout", pdrop, "pdrop")
+    pdrop = as_scalar("dropout", pdrop, "pdrop")
     if isinstance(pdrop, int | float) and not 0 <= pdrop <= 1:
         raise bad_value("dropout", f"pdrop is {pdrop}", "expected a probability from 0 to 1")
     if key is None:

@@ -77,7 +77,7 @@ def cross_entropy_loss(
 
     Returns:
         The losses with the axes that are not reduced. The loss of a label that is no class (-1, or the number of
-        classes) is the logarithm of the normaliser, as if its probability were 1: mask such labels with `where`.
+        classes) is that of a class whose logit is 0: mask such labels with `where`.
 
     Raises:
         ValueError: If an axis is missing.
