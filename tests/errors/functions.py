@@ -214,8 +214,8 @@ CASES = [
         lambda: hax.nn.attention.dot_product_attention("batch", "embed", X, X, X),
         ValueError,
         (
-            "dot_product_attention: the query has batch=2, time=3; expected no axis 'batch', which is "
-            "the axis of the keys. Rename its axis of positions, as in query.rename({...})."
+            "dot_product_attention: the query has batch=2, time=3; its axes and 'batch', the axis of the "
+            "keys, must be distinct. Rename its axis of positions, as in query.rename({...})."
         ),
     ),
     (
@@ -296,8 +296,8 @@ CASES = [
         lambda: hax.nn.attention.dot_product_attention("time", "batch", X, X, ROW, attention_dtype="a"),
         ValueError,
         (
-            "dot_product_attention: the query has batch=2, time=3; expected no axis 'time', which is the "
-            "axis of the keys. Rename its axis of positions, as in query.rename({...})."
+            "dot_product_attention: the query has batch=2, time=3; its axes and 'time', the axis of the "
+            "keys, must be distinct. Rename its axis of positions, as in query.rename({...})."
         ),
     ),
     (

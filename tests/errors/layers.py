@@ -149,7 +149,7 @@ CASES = [
     (
         lambda: hax.nn.Stacked.init(B, hax.nn.Linear)(T, T, key=jax.random.split(KEY, 5)),
         ValueError,
-        "vmap: axis 'batch' has size 5; expected 2. It is dimension 0 of key, which has shape (5,).",
+        "vmap: axis 'batch' has size 5; expected 2. key has leading dimension 5: its shape is (5,).",
     ),
     (
         lambda: hax.nn.Stacked.init(B, hax.nn.Linear)(T, T, key=jax.random.split(KEY, 2)).fold(RAW),

@@ -23,7 +23,7 @@ CASES = [
     (
         lambda: hax.vmap(lambda a: a, Axis("batch", 7))(X),
         ValueError,
-        "vmap: axis 'batch' has size 2; expected 7. It is dimension 0 of a, which has shape (2, 3).",
+        "vmap: axis 'batch' has size 2; expected 7. a has leading dimension 2: its shape is (2, 3).",
     ),
     (
         lambda: hax.vmap(lambda a: a, "batch")(),
@@ -38,7 +38,7 @@ CASES = [
     (
         lambda: hax.vmap(lambda a, b: a, "batch")(X, hax.zeros({"batch": 5})),
         ValueError,
-        "vmap: axis 'batch' has size 5; expected 2. It is dimension 0 of b, which has shape (5,).",
+        "vmap: axis 'batch' has size 5; expected 2. b has leading dimension 5: its shape is (5,).",
     ),
     (
         lambda: hax.vmap(lambda a: a, "batch", default="a")(RAW),
@@ -92,7 +92,7 @@ CASES = [
     (
         lambda: hax.scan(lambda c, a: (c, a), Axis("batch", 7))(0.0, X),
         ValueError,
-        "scan: axis 'batch' has size 2; expected 7. It is dimension 0 of args[0], which has shape (2, 3).",
+        "scan: axis 'batch' has size 2; expected 7. a has leading dimension 2: its shape is (2, 3).",
     ),
     (lambda: hax.scan(3, "batch"), TypeError, "scan: the function is an int; expected a callable."),
     (
@@ -166,7 +166,7 @@ CASES = [
     (
         lambda: hax.map(lambda a, b: a, "batch")(X, RAW),
         ValueError,
-        "map: axis 'batch' has size 3; expected 2. It is dimension 0 of args[1], which has shape (3,).",
+        "map: axis 'batch' has size 3; expected 2. args[1] has leading dimension 3: its shape is (3,).",
     ),
     (
         lambda: hax.ScanCheckpointPolicy.from_bool_or_str(3),
@@ -219,7 +219,7 @@ CASES = [
     (
         lambda: hax.fold(lambda c, a: c, Axis("batch", 7))(SCALAR, X),
         ValueError,
-        "fold: axis 'batch' has size 2; expected 7. It is dimension 0 of args[0], which has shape (2, 3).",
+        ("fold: axis 'batch' has size 2; expected 7. args[0] has leading dimension 2: its shape is (2, 3)."),
     ),
     (lambda: hax.map(3, "batch"), TypeError, "map: the function is an int; expected a callable."),
     (
