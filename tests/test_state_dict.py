@@ -1,10 +1,9 @@
-"""State dicts: the names and shapes of arrays, round trips of all kinds of modules, and what does not fit."""
+"""State dicts: the names and shapes of arrays, and round trips of all kinds of modules."""
 
 from __future__ import annotations
 
 import contextlib
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -16,8 +15,6 @@ from jax.sharding import PartitionSpec
 import haliax as hax
 import haliax.nn as hnn
 from haliax.state_dict import (
-    ModuleWithStateDictSerialization,
-    StateDictError,
     flatten_modules_for_export,
     from_state_dict,
     from_torch_compatible_state_dict,
@@ -28,122 +25,7 @@ from haliax.state_dict import (
     with_prefix,
 )
 from helpers import compilations
-
-E, V, H, D, L, O = hax.make_axes(E=4, V=6, H=2, D=3, L=3, O=2)  # noqa: E741
-KEY = jax.random.key(0)
-
-
-class Holder(eqx.Module):
-    a: Any
-    b: Any = eqx.field(static=True, default=5)
-
-
-class Pair(NamedTuple):
-    first: Any
-    second: Any
-
-
-class Wrapped(ModuleWithStateDictSerialization):
-    """A model whose parts have the names of another library."""
-
-    transformer: Any
-    head: Any
-
-    def _state_dict_key_map(self):
-        return {"transformer": None, "head": "lm_head"}
-
-
-class Transposed(ModuleWithStateDictSerialization):
-    """A layer that is saved in another layout than it has, by methods of its own."""
-
-    weight: hax.NamedArray
-
-    def to_state_dict(self, prefix=None):
-        return {with_prefix(prefix, "kernel"): self.weight.array.T}
-
-    def from_state_dict(self, state_dict, prefix=None):
-        return Transposed(hax.named(state_dict[with_prefix(prefix, "kernel")].T, self.weight.axis_names))
-
-    @staticmethod
-    def init(key):
-        return Transposed(hax.random.normal(key, (H, D)))
-
-
-class Block(eqx.Module):
-    inner: Any
-    scale: jax.Array
-    active: bool = True
-
-    @staticmethod
-    def init(key):
-        return Block(hnn.Stacked.init(L, hnn.Linear)(E, (H, D), key=jax.random.split(key, L.size)), jnp.arange(3.0))
-
-
-def make(name) -> Any:
-    """A module of the table with values that differ, for which no initialisation is compiled."""
-
-    def fill(leaf):
-        if not isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jax.random.split(KEY, leaf.shape)
-        return jnp.asarray(np.arange(math.prod(leaf.shape)).reshape(leaf.shape) % 100, leaf.dtype)
-
-    return jax.tree.map(fill, eqx.filter_eval_shape(MODULES[name]))
-
-
-def stacked(kind=hnn.Stacked):
-    return kind.init(L, hnn.Linear)(E, (H, D), key=jax.random.split(KEY, L.size))
-
-
-MODULES = {
-    "linear": lambda: hnn.Linear.init(E, V, key=KEY),
-    "linear without bias": lambda: hnn.Linear.init(E, (H, D), key=KEY, use_bias=False),
-    "linear, inputs first": lambda: hnn.Linear.init((H, D), (E, V), key=KEY, out_first=False),
-    "linear from nothing": lambda: hnn.Linear.init((), E, key=KEY),
-    "linear to nothing": lambda: hnn.Linear.init(E, (), key=KEY),
-    "linear to itself": lambda: hnn.Linear.init((E, H), (E, D), key=KEY),
-    "layer norm": lambda: hnn.LayerNorm.init((H, D)),
-    "rms norm": lambda: hnn.RmsNorm.init(E, use_bias=False),
-    "embedding": lambda: hnn.Embedding.init(V, (H, D), key=KEY),
-    "mlp": lambda: hnn.MLP.init(E, V, 5, 1, key=KEY),
-    "dropout": lambda: hnn.Dropout(0.1),
-    "stacked": stacked,
-    "block seq": lambda: stacked(hnn.BlockSeq),
-    "stacks in a stack": lambda: hnn.Stacked.init(O, Block)(jax.random.split(KEY, O.size)),
-    "stacks in a list": lambda: hnn.BlockSeq.init(O, Block)(jax.random.split(KEY, O.size)),
-    "methods of its own": lambda: hnn.Stacked.init(L, Transposed)(jax.random.split(KEY, L.size)),
-    "other names": lambda: Wrapped(hnn.Linear.init(E, V, key=KEY), hax.ones(E)),
-    "containers": lambda: Holder(
-        {"x": [jnp.ones(2), (hax.ones(H),)], "y": Pair(np.ones(3, np.float32), None), "z": []}
-    ),
-    "numbers": lambda: Holder([1.5, 3, True, 2j, "text", abs]),
-    "dtypes": lambda: Holder([jnp.ones(2, t) for t in (jnp.bfloat16, jnp.float8_e4m3fn, bool, jnp.int8)]),
-    "keys": lambda: Holder([hax.NamedArray(jax.random.split(KEY, 3), ("L",))]),
-    "no elements": lambda: Holder([hax.zeros(hax.Axis("none", 0)), jnp.zeros((0, 3))]),
-}
-
-
-def data_of(leaf):
-    is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf)) if is_key else leaf
-
-
-def same(have, want) -> bool:
-    """Whether two modules have the same structure, and the same arrays in the same dtypes."""
-    assert jax.tree.structure(have) == jax.tree.structure(want)
-    for mine, theirs in zip(jax.tree.leaves(have), jax.tree.leaves(want), strict=True):
-        mine, theirs = data_of(mine), data_of(theirs)
-        if not hasattr(theirs, "dtype"):
-            assert mine == theirs and type(mine) is type(theirs)
-            continue
-        assert mine.dtype == jax.dtypes.canonicalize_dtype(theirs.dtype) and np.array_equal(mine, theirs)
-    return True
-
-
-def shapes_of(module):
-    """The module with shapes in the place of arrays."""
-    return eqx.filter_eval_shape(lambda: module)
+from state_dict_modules import MODULES, D, H, Holder, make, same, shapes_of, stacked
 
 
 def shapes(state_dict) -> dict[str, Any]:
@@ -353,132 +235,6 @@ def test_arrays_of_own_methods_go_to_a_mesh(mesh):
     assert loaded.stacked.weight.array.sharding.spec == PartitionSpec(None, "model", None)
 
 
-# what does not fit ----------------------------------------------------------------------------------------------------
-
-
-def test_all_that_does_not_fit_is_listed():
-    model = {"block": make("stacked"), "norm": make("layer norm")}
-    state_dict = to_numpy_state_dict(model)
-    state_dict["block.1.wieght"] = state_dict.pop("block.1.weight")
-    state_dict["block.0.bias"] = np.ones((3, 2))
-    state_dict["step"] = np.ones(())
-    del state_dict["norm.bias"]
-    with pytest.raises(StateDictError) as error:
-        from_state_dict(model, state_dict)
-    assert str(error.value) == (
-        "from_state_dict: the state dict and dict differ in 5 places:\n"
-        "  does not fit: 'block.0.bias' has shape (3, 2); expected (H=2, D=3)\n"
-        "  missing: 'block.1.weight' (H=2, D=3, E=4) Did you mean 'block.1.wieght'?\n"
-        "  missing: 'norm.bias' (H=2, D=3)\n"
-        "  extra: 'block.1.wieght' Did you mean 'block.1.weight'?\n"
-        "  extra: 'step'\n"
-        "Pass strict=False to leave what is missing or extra."
-    )
-    assert isinstance(error.value, KeyError) and isinstance(error.value, ValueError)
-
-
-def test_what_some_layers_lack_can_not_be_left():
-    stack = make("stacked")
-    state_dict = to_numpy_state_dict(stack)
-    del state_dict["1.weight"]
-    with pytest.raises(StateDictError) as error:
-        from_state_dict(stack, state_dict, strict=False)
-    assert str(error.value) == (
-        "from_state_dict: the state dict and Stacked differ in 1 place:\n"
-        "  does not fit: '*.weight' lacks arrays in 1 of 3 layers; expected them in all or none"
-    )
-
-
-def test_not_strict_keeps_what_is_missing():
-    model = {"linear": make("linear"), "stack": make("stacked"), "other": make("layer norm")}
-    ones = jax.tree.map(jnp.ones_like, model)
-    state_dict = to_numpy_state_dict(ones)
-    state_dict["extra"] = np.ones(3)
-    for name in [name for name in state_dict if name.endswith("bias")]:
-        del state_dict[name]
-    expected = eqx.tree_at(
-        lambda m: (m["linear"].weight, m["stack"].stacked.weight, m["other"].weight),
-        model,
-        (ones["linear"].weight, ones["stack"].stacked.weight, ones["other"].weight),
-    )
-    assert same(from_state_dict(model, state_dict, strict=False), expected)
-    for_torch = {name: value.reshape(6) if name == "other.weight" else value for name, value in state_dict.items()}
-    for i in range(3):
-        for_torch[f"stack.{i}.weight"] = for_torch[f"stack.{i}.weight"].reshape(6, 4)
-    assert same(from_torch_compatible_state_dict(model, for_torch, strict=False), expected)
-
-
-def test_only_names_with_the_prefix_count():
-    linear = make("linear")
-    state_dict = {**to_numpy_state_dict(linear, "a"), "ab.weight": np.ones(1), "b": np.ones(1)}
-    assert same(from_state_dict(linear, state_dict, "a"), linear)
-    with pytest.raises(StateDictError, match=r"extra: 'a\.c'"):
-        from_state_dict(linear, {**state_dict, "a.c": np.ones(1)}, "a")
-
-
-def test_own_methods_may_load_parts_and_rename():
-    class Renamed(ModuleWithStateDictSerialization):
-        linear: hnn.Linear
-
-        def from_state_dict(self, state_dict, prefix=None):
-            renamed = {name.replace("kernel", "weight"): value for name, value in state_dict.items()}
-            linear = from_state_dict(self.linear, renamed, with_prefix(prefix, "linear"))
-            assert isinstance(linear.weight.array, jax.Array)
-            return Renamed(linear)
-
-    linear = make("linear")
-    old = {"m.linear.kernel": linear.weight.array, "m.linear.bias": linear.bias.array}
-    assert same(from_state_dict({"m": Renamed(linear)}, old), {"m": Renamed(linear)})
-    with pytest.raises(StateDictError, match=r"missing: 'm\.linear\.weight' \(V=6, E=4\)"):
-        from_state_dict({"m": Renamed(linear)}, {"m.linear.bias": linear.bias.array})
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: to_state_dict(jnp.ones(3)), ValueError,
-         "to_state_dict: an array that is part of nothing has no name. Pass prefix=..., which is then its name."),
-        (lambda: from_state_dict(jnp.ones(3), {}), ValueError,
-         "from_state_dict: an array that is part of nothing has no name. Pass prefix=..., which is then its name."),
-        (lambda: to_state_dict(Wrapped({"lm_head": jnp.ones(1)}, jnp.ones(2))), ValueError,
-         "to_state_dict: two arrays have the name 'lm_head'. Rename one of them by _state_dict_key_map."),
-        (lambda: jax.jit(to_numpy_state_dict)({"a": jnp.ones(3)}), TypeError,
-         "to_numpy_state_dict: \"['a']\" is an array of a function that is being traced, which has no values yet."
-         " Call it outside of the function, or use to_state_dict there."),
-        (lambda: from_state_dict(make("linear"), None), TypeError,
-         "from_state_dict: state_dict is None; expected a mapping from names to arrays, or the path of a file."),
-        (lambda: from_state_dict([hax.ones((V, E)), np.ones(3)], {"0": hax.ones((E, V)), "1": None}), StateDictError,
-         "from_state_dict: the state dict and list differ in 2 places:\n"
-         "  does not fit: '0' has axes (E=4, V=6); expected (V=6, E=4)\n"
-         "  does not fit: '1' is None; expected (3,)"),
-        (lambda: from_state_dict(Holder(1.5), {"a": "1.5"}), StateDictError,
-         "from_state_dict: the state dict and Holder differ in 1 place:\n"
-         "  does not fit: 'a' is a string; expected a number"),
-        (lambda: from_state_dict(Holder(1.5), {"a": np.ones(2)}), StateDictError,
-         "from_state_dict: the state dict and Holder differ in 1 place:\n"
-         "  does not fit: 'a' has shape (2,); expected a number"),
-        (lambda: from_state_dict(make("linear"), {}, sharding="best_effort"), ValueError,
-         "from_state_dict: there is no mesh. Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."),
-        (lambda: from_state_dict(make("linear"), {}, mesh=hax.make_mesh({"data": 8}), sharding="even"), ValueError,
-         "from_state_dict: sharding is 'even'; expected \"best_effort\", a mapping or a function."),
-        (lambda: from_state_dict(make("mlp"), {}, mesh=hax.make_mesh({"data": 8}), sharding={"V": "dat"}), ValueError,
-         "from_state_dict: axis 'V' is mapped to mesh axis 'dat'; the mesh has data=8. Did you mean 'data'?"),
-        (lambda: from_state_dict(Holder(jnp.ones(3)), {"a": np.ones(3)}, mesh=hax.make_mesh({"data": 8}),
-                                 sharding=lambda name, array: PartitionSpec("data")), ValueError,
-         "from_state_dict: 'a' of shape (3,) can not be split as ('data',)."),
-        (lambda: from_state_dict(Holder(jnp.ones(3)), {"a": np.ones(3)}, mesh=hax.make_mesh({"data": 8}),
-                                 sharding=lambda name, array: "data"), TypeError,
-         "from_state_dict: the sharding of 'a' is a string; expected a PartitionSpec, a sharding, or None."),
-        (lambda: from_state_dict(make("linear"), {}, mesh=hax.make_mesh({"data": 8}).abstract_mesh), ValueError,
-         "from_state_dict: the mesh is an AbstractMesh, which has no devices; expected a Mesh."),
-    ],
-)  # fmt: skip
-def test_messages(call, error, message):
-    with pytest.raises(error) as raised:
-        call()
-    assert message is None or str(raised.value) == message
-
-
 def test_inside_a_program():
     linear = make("linear, inputs first")
     state_dict = to_state_dict(linear)
@@ -499,27 +255,3 @@ def test_conversions_compile_nothing():
     with compilations() as compiled:
         from_torch_compatible_state_dict(stack, to_torch_compatible_state_dict(stack))
     assert compiled == []
-
-
-def test_what_own_methods_lack_is_listed_with_the_rest():
-    model = {"a": make("methods of its own"), "b": make("linear")}
-    state_dict = to_numpy_state_dict(model)
-    del state_dict["a.1.kernel"], state_dict["b.weight"]
-    with pytest.raises(StateDictError) as error:
-        from_state_dict(model, state_dict)
-    assert str(error.value) == (
-        "from_state_dict: the state dict and dict differ in 2 places:\n"
-        "  missing: 'a.1.kernel'\n"
-        "  missing: 'b.weight' (V=6, E=4)\n"
-        "Pass strict=False to leave what is missing or extra."
-    )
-
-
-def test_errors_of_own_methods_are_theirs():
-    class Odd(ModuleWithStateDictSerialization):
-        def from_state_dict(self, state_dict, prefix=None):
-            assert state_dict.get("absent", 3) == 3 and state_dict.copy() == {"present": 1} and len(state_dict) == 1
-            raise RuntimeError("not today")
-
-    with pytest.raises(RuntimeError, match="not today"):
-        from_state_dict([Odd()], {"present": 1})

@@ -2,6 +2,9 @@
 
 A file is the length of its header, the header as JSON, and the tensors one after the other, row by row. So a block of
 a tensor is a set of runs of bytes, known from the shape alone: a process reads and writes its own and no others.
+
+The library of the format writes a file only from tensors that are all in memory, and reads by a memory map, whose pages
+count as memory of the process until it is closed; hence these few functions.
 """
 
 from __future__ import annotations

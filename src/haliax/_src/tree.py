@@ -120,6 +120,8 @@ def is_layer_stack(x: Any) -> bool:
     """Whether `x` keeps many layers as one whose arrays have one more axis, and so has a method `map_layers`.
 
     `stack.map_layers(fn, *others)` is the stack of `fn(layer, *other_layers)` for each layer, computed all at once.
+    State dicts also use `stack.stacked`, the layers as one, whose arrays have the axis `stack.Block` in front, and
+    `stack.get_layer(i)` and `stack.unstacked()`.
     """
     return hasattr(type(x), "map_layers")
 

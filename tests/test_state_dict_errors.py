@@ -1,0 +1,170 @@
+"""State dicts that do not fit a module: one error lists all of it, also where methods of modules load their parts."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+
+import haliax as hax
+import haliax.nn as hnn
+from haliax.state_dict import (
+    ModuleWithStateDictSerialization,
+    StateDictError,
+    from_state_dict,
+    from_torch_compatible_state_dict,
+    to_numpy_state_dict,
+    to_state_dict,
+    with_prefix,
+)
+from state_dict_modules import E, Holder, V, Wrapped, make, same
+
+
+def test_all_that_does_not_fit_is_listed():
+    model = {"block": make("stacked"), "norm": make("layer norm")}
+    state_dict = to_numpy_state_dict(model)
+    state_dict["block.1.wieght"] = state_dict.pop("block.1.weight")
+    state_dict["block.0.bias"] = np.ones((3, 2))
+    state_dict["step"] = np.ones(())
+    del state_dict["norm.bias"]
+    with pytest.raises(StateDictError) as error:
+        from_state_dict(model, state_dict)
+    assert str(error.value) == (
+        "from_state_dict: the state dict and dict differ in 5 places:\n"
+        "  does not fit: 'block.0.bias' has shape (3, 2); expected (H=2, D=3)\n"
+        "  missing: 'block.1.weight' (H=2, D=3, E=4) Did you mean 'block.1.wieght'?\n"
+        "  missing: 'norm.bias' (H=2, D=3)\n"
+        "  extra: 'block.1.wieght' Did you mean 'block.1.weight'?\n"
+        "  extra: 'step'\n"
+        "Pass strict=False to leave what is missing or extra."
+    )
+    assert isinstance(error.value, KeyError) and isinstance(error.value, ValueError)
+
+
+def test_what_some_layers_lack_can_not_be_left():
+    stack = make("stacked")
+    state_dict = to_numpy_state_dict(stack)
+    del state_dict["1.weight"]
+    with pytest.raises(StateDictError) as error:
+        from_state_dict(stack, state_dict, strict=False)
+    assert str(error.value) == (
+        "from_state_dict: the state dict and Stacked differ in 1 place:\n"
+        "  does not fit: '*.weight' lacks arrays in 1 of 3 layers; expected them in all or none"
+    )
+
+
+def test_not_strict_keeps_what_is_missing():
+    model = {"linear": make("linear"), "stack": make("stacked"), "other": make("layer norm")}
+    ones = jax.tree.map(jnp.ones_like, model)
+    state_dict = to_numpy_state_dict(ones)
+    state_dict["extra"] = np.ones(3)
+    for name in [name for name in state_dict if name.endswith("bias")]:
+        del state_dict[name]
+    expected = eqx.tree_at(
+        lambda m: (m["linear"].weight, m["stack"].stacked.weight, m["other"].weight),
+        model,
+        (ones["linear"].weight, ones["stack"].stacked.weight, ones["other"].weight),
+    )
+    assert same(from_state_dict(model, state_dict, strict=False), expected)
+    for_torch = {name: value.reshape(6) if name == "other.weight" else value for name, value in state_dict.items()}
+    for i in range(3):
+        for_torch[f"stack.{i}.weight"] = for_torch[f"stack.{i}.weight"].reshape(6, 4)
+    assert same(from_torch_compatible_state_dict(model, for_torch, strict=False), expected)
+
+
+def test_only_names_with_the_prefix_count():
+    linear = make("linear")
+    state_dict = {**to_numpy_state_dict(linear, "a"), "ab.weight": np.ones(1), "b": np.ones(1)}
+    assert same(from_state_dict(linear, state_dict, "a"), linear)
+    with pytest.raises(StateDictError, match=r"extra: 'a\.c'"):
+        from_state_dict(linear, {**state_dict, "a.c": np.ones(1)}, "a")
+
+
+def test_own_methods_may_load_parts_and_rename():
+    class Renamed(ModuleWithStateDictSerialization):
+        linear: hnn.Linear
+
+        def from_state_dict(self, state_dict, prefix=None):
+            renamed = {name.replace("kernel", "weight"): value for name, value in state_dict.items()}
+            linear = from_state_dict(self.linear, renamed, with_prefix(prefix, "linear"))
+            assert isinstance(linear.weight.array, jax.Array)
+            return Renamed(linear)
+
+    linear = make("linear")
+    old = {"m.linear.kernel": linear.weight.array, "m.linear.bias": linear.bias.array}
+    assert same(from_state_dict({"m": Renamed(linear)}, old), {"m": Renamed(linear)})
+    with pytest.raises(StateDictError, match=r"missing: 'm\.linear\.weight' \(V=6, E=4\)"):
+        from_state_dict({"m": Renamed(linear)}, {"m.linear.bias": linear.bias.array})
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: to_state_dict(jnp.ones(3)), ValueError,
+         "to_state_dict: an array that is part of nothing has no name. Pass prefix=..., which is then its name."),
+        (lambda: from_state_dict(jnp.ones(3), {}), ValueError,
+         "from_state_dict: an array that is part of nothing has no name. Pass prefix=..., which is then its name."),
+        (lambda: to_state_dict(Wrapped({"lm_head": jnp.ones(1)}, jnp.ones(2))), ValueError,
+         "to_state_dict: two arrays have the name 'lm_head'. Rename one of them by _state_dict_key_map."),
+        (lambda: jax.jit(to_numpy_state_dict)({"a": jnp.ones(3)}), TypeError,
+         "to_numpy_state_dict: \"['a']\" is an array of a function that is being traced, which has no values yet."
+         " Call it outside of the function, or use to_state_dict there."),
+        (lambda: from_state_dict(make("linear"), None), TypeError,
+         "from_state_dict: state_dict is None; expected a mapping from names to arrays, or the path of a file."),
+        (lambda: from_state_dict([hax.ones((V, E)), np.ones(3)], {"0": hax.ones((E, V)), "1": None}), StateDictError,
+         "from_state_dict: the state dict and list differ in 2 places:\n"
+         "  does not fit: '0' has axes (E=4, V=6); expected (V=6, E=4)\n"
+         "  does not fit: '1' is None; expected (3,)"),
+        (lambda: from_state_dict(Holder(1.5), {"a": "1.5"}), StateDictError,
+         "from_state_dict: the state dict and Holder differ in 1 place:\n"
+         "  does not fit: 'a' is a string; expected a number"),
+        (lambda: from_state_dict(Holder(1.5), {"a": np.ones(2)}), StateDictError,
+         "from_state_dict: the state dict and Holder differ in 1 place:\n"
+         "  does not fit: 'a' has shape (2,); expected a number"),
+        (lambda: from_state_dict(make("linear"), {}, sharding="best_effort"), ValueError,
+         "from_state_dict: there is no mesh. Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."),
+        (lambda: from_state_dict(make("linear"), {}, mesh=hax.make_mesh({"data": 8}), sharding="even"), ValueError,
+         "from_state_dict: sharding is 'even'; expected \"best_effort\", a mapping or a function."),
+        (lambda: from_state_dict(make("mlp"), {}, mesh=hax.make_mesh({"data": 8}), sharding={"V": "dat"}), ValueError,
+         "from_state_dict: axis 'V' is mapped to mesh axis 'dat'; the mesh has data=8. Did you mean 'data'?"),
+        (lambda: from_state_dict(Holder(jnp.ones(3)), {"a": np.ones(3)}, mesh=hax.make_mesh({"data": 8}),
+                                 sharding=lambda name, array: PartitionSpec("data")), ValueError,
+         "from_state_dict: 'a' of shape (3,) can not be split as ('data',)."),
+        (lambda: from_state_dict(Holder(jnp.ones(3)), {"a": np.ones(3)}, mesh=hax.make_mesh({"data": 8}),
+                                 sharding=lambda name, array: "data"), TypeError,
+         "from_state_dict: the sharding of 'a' is a string; expected a PartitionSpec, a sharding, or None."),
+        (lambda: from_state_dict(make("linear"), {}, mesh=hax.make_mesh({"data": 8}).abstract_mesh), ValueError,
+         "from_state_dict: the mesh is an AbstractMesh, which has no devices; expected a Mesh."),
+    ],
+)  # fmt: skip
+def test_messages(call, error, message):
+    with pytest.raises(error) as raised:
+        call()
+    assert message is None or str(raised.value) == message
+
+
+def test_what_own_methods_lack_is_listed_with_the_rest():
+    model = {"a": make("methods of its own"), "b": make("linear")}
+    state_dict = to_numpy_state_dict(model)
+    del state_dict["a.1.kernel"], state_dict["b.weight"]
+    with pytest.raises(StateDictError) as error:
+        from_state_dict(model, state_dict)
+    assert str(error.value) == (
+        "from_state_dict: the state dict and dict differ in 2 places:\n"
+        "  missing: 'a.1.kernel'\n"
+        "  missing: 'b.weight' (V=6, E=4)\n"
+        "Pass strict=False to leave what is missing or extra."
+    )
+
+
+def test_errors_of_own_methods_are_theirs():
+    class Odd(ModuleWithStateDictSerialization):
+        def from_state_dict(self, state_dict, prefix=None):
+            assert state_dict.get("absent", 3) == 3 and state_dict.copy() == {"present": 1} and len(state_dict) == 1
+            raise RuntimeError("not today")
+
+    with pytest.raises(RuntimeError, match="not today"):
+        from_state_dict([Odd()], {"present": 1})
