@@ -33,8 +33,8 @@ CASES = [
         lambda: hax.named_jit(lambda a: a, axis_resources={"time": "data"}, mesh=MESH)(X),
         ValueError,
         (
-            "named_jit(<lambda>): a: axis time=3 can not be split over mesh axes (data=2); expected a "
-            "multiple of 2. The nearest sizes that fit are 2 or 4; see "
+            "named_jit(<lambda>): result: axis time=3 can not be split over mesh axes (data=2); expected "
+            "a multiple of 2. The nearest sizes that fit are 2 or 4; see "
             "haliax.partitioning.round_axis_for_partitioning."
         ),
     ),
@@ -192,7 +192,7 @@ CASES = [
         lambda: hax.named_jit(lambda a: a, axis_resources={"batch": "data", "time": "data"}, mesh=MESH)(X),
         ValueError,
         (
-            "named_jit(<lambda>): a: axes 'batch' and 'time' are both mapped to mesh axis 'data'; "
+            "named_jit(<lambda>): result: axes 'batch' and 'time' are both mapped to mesh axis 'data'; "
             "expected distinct mesh axes. Map one of them to another mesh axis; the mesh has data=2."
         ),
     ),
