@@ -110,7 +110,7 @@ def test_own_methods_may_load_parts_and_rename():
         (lambda: to_state_dict(Wrapped({"lm_head": jnp.ones(1)}, jnp.ones(2))), ValueError,
          "to_state_dict: two arrays have the name 'lm_head'. Rename one of them by _state_dict_key_map."),
         (lambda: jax.jit(to_numpy_state_dict)({"a": jnp.ones(3)}), TypeError,
-         "to_numpy_state_dict: \"['a']\" is an array of a function that is being traced, which has no values yet."
+         "to_numpy_state_dict: 'a' is an array of a function that is being traced, which has no values yet."
          " Call it outside of the function, or use to_state_dict there."),
         (lambda: from_state_dict(make("linear"), None), TypeError,
          "from_state_dict: state_dict is None; expected a mapping from names to arrays, or the path of a file."),

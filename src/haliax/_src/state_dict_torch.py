@@ -60,7 +60,9 @@ def _on_host(op: str, tree: Any) -> Any:
     """A module with numpy arrays, of which parts can be taken without a program for each."""
 
     def on_host(path: Any, leaf: Any) -> Any:
-        return leaf if raw_array(leaf) is None or is_typed_key(leaf) else to_host(op, jax.tree_util.keystr(path), leaf)
+        if raw_array(leaf) is None or is_typed_key(leaf):
+            return leaf
+        return to_host(op, jax.tree_util.keystr(path, simple=True, separator="."), leaf)
 
     return jax.tree_util.tree_map_with_path(on_host, tree)
 

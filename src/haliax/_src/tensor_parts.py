@@ -20,7 +20,7 @@ from haliax._src.best_effort import best_effort_sharding
 from haliax._src.errors import problem
 from haliax._src.jax_helpers import is_typed_key
 from haliax._src.safetensors_io import Index, block_shape
-from haliax._src.transfers import transfer
+from haliax._src.transfers import check_transfer, transfer
 
 
 class Tensor(Protocol):
@@ -233,7 +233,11 @@ def put(tensor: Any, sharding: Sharding | None, name: str = "") -> jax.Array:
         `jax.make_array_from_callback`, which keeps the blocks of all devices until all are there
     """
     if isinstance(tensor, jax.Array):
-        return tensor if sharding is None else transfer([tensor], [sharding])[0]  # pyright: ignore[reportArgumentType]
+        if sharding is None:
+            return tensor
+        if isinstance(sharding, NamedSharding):
+            check_transfer("from_state_dict", repr(name), tensor, sharding)
+        return transfer([tensor], [sharding])[0]  # pyright: ignore[reportArgumentType]
     if sharding is None:
         return jax.device_put(narrowed(tensor.read(everything(tensor.shape)), name))
     by_index: dict[str, tuple[Index, list[Any]]] = {}
