@@ -152,7 +152,9 @@ def test_scalars_and_other_leaves_are_shared():
         assert (number, text, how, none, flags) == (2, "s", hax.sin, None, [True, 1.5])
         return how(z) * number * rank0 * numpy0
 
-    out = hax.vmap(f, B)(XS, 2, jnp.array(3.0), np.float32(4), "s", hax.sin, None, [True, 1.5])
+    values = XS, 2, jnp.array(3.0), np.float32(4), "s", hax.sin, None, [True, 1.5]
+    hax.vmap(f, B, default=lambda x: 0 if x.ndim else None)(*values)  # it is asked about arrays only
+    out = hax.vmap(f, B)(*values)
     np.testing.assert_allclose(out.array, np.sin(XS.array.T) * 24, rtol=1e-5)
 
 
@@ -195,6 +197,82 @@ def test_results_of_all_kinds():
     assert raw.shape == (2, 3)
     assert constant.axes == (B, Y)
     assert rest == (1, "s", None, hax.sin)
+
+
+# rules, and the dimensions that `jax.vmap` gives the axis in the arrays of the result
+OUT_AXES = {
+    "first": (0, (0, 0, 0)),
+    "second": ({"named": 1, "raw": 1, "sum": 0, "text": 0}, (1, 1, 0)),
+    "last": (-1, (-1, -1, -1)),
+    "prefix": ({"named": 2, "raw": -2, "sum": -1, "text": None}, (2, -2, -1)),
+    "function": (lambda x: x.ndim, (2, 2, 0)),
+    "if_array": ({"named": 0, "raw": eqx.if_array(1), "sum": eqx.if_array(0), "text": eqx.if_array(0)}, (0, 1, 0)),
+}
+
+
+@pytest.mark.parametrize(("out_axes", "dims"), OUT_AXES.values(), ids=OUT_AXES)
+def test_out_axes(out_axes, dims):
+    x = random(X, B, Y)
+    out = hax.vmap(lambda z: {"named": z, "raw": z.array, "sum": z.sum(), "text": "s"}, B, out_axes=out_axes)(x)
+    named, raw, total = jax.vmap(lambda a: (a, a, a.sum()), in_axes=1, out_axes=dims)(x.array)
+    names = ["x", "y"]
+    names.insert(dims[0] if dims[0] >= 0 else 3 + dims[0], "b")
+    assert (out["named"].axis_names, out["sum"].axis_names, out["text"]) == (tuple(names), ("b",), "s")
+    assert_same([out["named"].array, out["raw"]], [named, raw])
+    np.testing.assert_allclose(out["sum"].array, total, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("place", "names"), [(0, "bxyz"), (1, "ybxz"), (-1, "yzbx"), (-2, "ybxz")])
+def test_out_axes_of_several_axes(place, names):
+    """They go together, the outermost first."""
+    x = random(X, Y, B, hax.Axis("z", 5))
+    out = hax.vmap(lambda w: (w, w.array), ("b", "x"), out_axes=place)(x)
+    assert out[0].axis_names == tuple(names)
+    np.testing.assert_array_equal(out[0].array, x.rearrange(tuple(names)).array)
+    np.testing.assert_array_equal(out[1], out[0].array)
+
+
+def test_out_axes_that_share():
+    def f(z, shared):
+        return {"mapped": z, "shared": shared * 2, "raw": shared.array.sum(), "constant": hax.ones(Y)}
+
+    rules = {"mapped": 0, "shared": None, "raw": None, "constant": None}
+    shared = random(X)
+    for axis, names in [(B, ("b", "y")), ((B, "y"), ("b", "y"))]:
+        out = hax.vmap(f, axis, out_axes=rules)(random(B, Y), shared)
+        assert (out["mapped"].axis_names, out["shared"].axes, out["constant"].axes) == (names, (X,), (Y,))
+        assert out["raw"].shape == ()
+
+
+def test_collectives_find_the_axis():
+    def f(z):
+        return z / jax.lax.psum(z, "batch"), jax.lax.axis_index("batch")
+
+    share, index = hax.vmap(f, B, axis_name="batch")(XS)
+    np.testing.assert_allclose(share.array, (XS.array / XS.array.sum(1, keepdims=True)).T, rtol=1e-5)
+    assert index.tolist() == [0, 1]
+    total = hax.vmap(lambda z: jax.lax.psum(z, ("outer", "inner")), ("b", "x"), axis_name=["outer", "inner"])(XS)
+    np.testing.assert_allclose(total.array, np.full((2, 3), XS.array.sum()), rtol=1e-5)
+    one = hax.vmap(lambda z: jax.lax.psum(z, "inner"), ("b", "x"), axis_name=[None, "inner"])(XS)
+    np.testing.assert_allclose(one.array[:, 0], XS.array.sum(0), rtol=1e-5)
+
+
+def test_constraints_inside_split_the_axis(mesh):
+    """`spmd_axis_name` says over which mesh axes, as a constraint inside can not."""
+    x = hax.ones({"batch": 4, "embed": 6})
+
+    def f(z):
+        return jax.lax.with_sharding_constraint(z.array, jax.NamedSharding(mesh, jax.P("model")))
+
+    out = jax.jit(hax.vmap(f, "batch", spmd_axis_name="data"))(x)
+    assert out.sharding.is_equivalent_to(jax.NamedSharding(mesh, jax.P("data", "model")), 2)
+
+
+def test_options_of_classmethods_and_staticmethods():
+    class Holder:
+        last = hax.vmap(staticmethod(lambda z: z), "b", out_axes=1)
+
+    assert Holder.last(random(B, X)).axes == (X, B)
 
 
 def test_an_empty_named_array_keeps_its_names():
@@ -353,6 +431,32 @@ ERRORS = {
         ValueError,
         "vmap: axis 'b' occurs more than once in (b, b). Result ['out'] has it before this adds it in front: rename one"
         " of them.",
+    ),
+    "result depends": (
+        lambda: hax.vmap(lambda z: z, B, out_axes=None)(XS),
+        ValueError,
+        "vmap: a result that out_axes shares depends on axis 'b'; expected one that is the same at each place."
+        " Give it a dimension in out_axes.",
+    ),
+    "out structure": (
+        lambda: hax.vmap(lambda z: (z, z), B, out_axes=(0, 0, 0))(XS),
+        ValueError,
+        "vmap: out_axes has another structure than the result; expected a prefix of it.",
+    ),
+    "out dimension": (
+        lambda: hax.vmap(lambda z: z, B, out_axes=2)(XS),
+        ValueError,
+        "vmap: a rule of out_axes is dimension 2; expected -2 to 1.",
+    ),
+    "out rule": (
+        lambda: hax.vmap(lambda z: z, B, out_axes="b")(XS),
+        TypeError,
+        "vmap: a rule of out_axes is a string; expected the number of a dimension, or None.",
+    ),
+    "names for axes": (
+        lambda: hax.vmap(lambda z: z, ("b", "x"), axis_name="b"),
+        TypeError,
+        "vmap: axis_name is a string; expected a sequence with one item for each of 2 axes.",
     ),
     "no axis": (
         lambda: hax.vmap(lambda z: z, (3,))(XS),
