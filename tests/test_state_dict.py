@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -255,3 +257,13 @@ def test_conversions_compile_nothing():
     with compilations() as compiled:
         from_torch_compatible_state_dict(stack, to_torch_compatible_state_dict(stack))
     assert compiled == []
+
+
+def test_the_guide_is_true(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    guide = (Path(__file__).parents[1] / "docs" / "state-dicts.md").read_text()
+    names: dict[str, Any] = {}
+    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", guide, re.DOTALL | re.MULTILINE)), names)
+    model, loaded = names["model"].transformer, names["loaded"]
+    assert same(loaded, model)
+    assert loaded.stacked.weight.array.sharding.spec == PartitionSpec(None, "model", None, "data")
