@@ -1,9 +1,10 @@
 # Everything runs in .venv, made with $(PYTHON); a target installs what it needs once, until pyproject.toml changes.
 PYTHON ?= python3
+CONFORMANCE_PYTHON ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-torch bench lint types clean
+.PHONY: demo test test-torch bench lint types conformance clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -28,8 +29,13 @@ types: $(VENV)/.dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python tests/typing/check.py
 
+# The tests of the library that haliax replaces need Python 3.12, and so an environment of their own.
+conformance:
+	$(MAKE) VENV=.venv-conformance PYTHON=$(CONFORMANCE_PYTHON) .venv-conformance/.test,demo,conformance
+	.venv-conformance/bin/python tests/conformance/run.py
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venv-conformance build dist .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp is named after the extras that were installed.
