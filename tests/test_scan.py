@@ -346,7 +346,7 @@ ERRORS = {
     "other size": (
         lambda: hax.fold(step, hax.Axis("l", 5))(0.0, random(X, L)),
         ValueError,
-        "fold: axis 'l' has size 6; expected 5. args[0] has size 6 at dimension 1: its shape is (3, 6).",
+        "fold: axis 'l' has size 6; expected 5. x has size 6 at dimension 1: its shape is (3, 6).",
     ),
     "two sizes": (
         lambda: hax.map(lambda x, y: x, "l")(random(L), y={"k": jnp.ones(5)}),
@@ -361,7 +361,7 @@ ERRORS = {
     ),
     "no pair": (
         lambda: hax.scan(lambda c, x: c, L)(random(X), random(L)),
-        TypeError,
+        ValueError,
         "scan: the result of the function is a NamedArray; expected a pair of the next carry and an output.",
     ),
     "several axes": (

@@ -336,12 +336,12 @@ ERRORS = {
     ),
     "a scan without outputs": (
         lambda: make(Stacked).scan(X),
-        TypeError,
+        ValueError,
         "scan: the result of the function is a NamedArray; expected a pair of the next carry and an output.",
     ),
     "a scan without outputs of a list": (
         lambda: make(BlockSeq).scan(X),
-        TypeError,
+        ValueError,
         "scan: the result of the function is a NamedArray; expected a pair of the next carry and an output.",
     ),
     "an argument of another size": (

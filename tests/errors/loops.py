@@ -194,12 +194,12 @@ CASES = [
     (lambda: hax.scan(None, "batch"), TypeError, "scan: the function is None; expected a callable."),
     (
         lambda: hax.scan(lambda c, a: (c, a, a), "batch")(0.0, X),
-        TypeError,
+        ValueError,
         "scan: the result of the function is a tuple; expected a pair of the next carry and an output.",
     ),
     (
         lambda: hax.scan(lambda c, a: None, "batch")(0.0, X),
-        TypeError,
+        ValueError,
         "scan: the result of the function is None; expected a pair of the next carry and an output.",
     ),
     (

@@ -146,7 +146,9 @@ def _part_sizes(
     pattern: str, capture: Capture, axis: Axis, shape: Mapping[str, int], table: AliasTable
 ) -> tuple[int, ...]:
     """The sizes of the parts of an axis, of which one may be unknown."""
+    # a part may have the name of the axis itself, which is gone then
     sizes = {label: table.size_of(label, shape) for label in capture.parts}
+    sizes |= {label: None for label in sizes if table.bindings.get(label) in (axis, axis.name)}
     known = {label: size for label, size in sizes.items() if size is not None}
     unknown = [label for label in sizes if label not in known]
     product = math.prod(known.values())

@@ -124,6 +124,7 @@ def fold(
     """
     check_callable("fold", fn)
 
+    @safe_wraps(fn)
     def step(carry: Carry, *args: Any, **kwargs: Any) -> tuple[Carry, None]:
         return fn(carry, *args, **kwargs), None
 
@@ -263,7 +264,8 @@ def is_traceable(x: Any) -> bool:
 def as_pair(op: str, result: Any) -> tuple[Any, Any]:
     """The carry and the output that a step returned."""
     if not isinstance(result, tuple | list) or len(result) != 2:
-        raise wrong_type(op, "the result of the function", result, "a pair of the next carry and an output")
+        given = f"the result of the function is {kind(result)}"
+        raise ValueError(problem(op, given, "expected a pair of the next carry and an output"))
     return result[0], result[1]
 
 
