@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from pathlib import Path
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import haliax as hax
 import haliax.nn as hnn
-from haliax._src import safetensors_io
+from haliax._src import safetensors_io, tensor_files
 from haliax._src.tensor_parts import gather
 from haliax.jax_utils import sync_global_devices
 from haliax.state_dict import (
@@ -109,6 +110,22 @@ def check_one_copy_is_gathered():
         assert holds(gathered, ELEMENTS)
         assert sum(shard.data.nbytes for shard in gathered.addressable_shards) == ELEMENTS.nbytes
         assert len(parts(gathered)) == jax.local_device_count()
+
+
+def check_one_tensor_is_gathered_at_a_time():
+    alive: list[weakref.ref] = []
+
+    def watched(array):
+        assert [ref() for ref in alive] == [None] * len(alive)
+        gathered = gather(array)
+        alive.append(weakref.ref(gathered))
+        return gathered
+
+    arrays = {str(i): on(ELEMENTS + i, "data") for i in range(4)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensor_files, "gather", watched)
+        save_state_dict(arrays, folder("one"))
+    assert len(alive) == 4
 
 
 def check_all_processes_get_numpy_arrays():

@@ -6,6 +6,7 @@ one or the new one. Of several processes, the first writes; each array is gather
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import os
@@ -136,8 +137,8 @@ def save_state_dict(state_dict: Mapping[str, Any], path: PathLike, *, max_shard_
             _write_files(file, {name: _spec(value) for name, value in values.items()}, max_shard_size, gathered)
     except Exception as error:
         failure = error
-    for _ in gathered:  # the other processes wait for the parts that this one has, even if it can not write
-        pass
+    # the other processes wait for the parts that this one has, even if it can not write; nothing is kept
+    collections.deque(gathered, maxlen=0)
     _agree(failure)
 
 
@@ -184,8 +185,8 @@ def _write_files(path: Path, specs: Mapping[str, Spec], limit: int | None, array
         for file, names in zip(files, groups, strict=True):
             places |= write_header(file, {name: specs[name] for name in names})
         for name, array in arrays:
-            for at, block in blocks(array):
-                write_block(places[name], at, block)
+            _write(places[name], array)
+            del array  # before the next one is gathered
         if len(groups) > 1:
             temporary.write_text(_index_text(specs, places))
         for file in {temporary, *files}:
@@ -195,6 +196,11 @@ def _write_files(path: Path, specs: Mapping[str, Spec], limit: int | None, array
     for stale in [path, *old] if len(groups) > 1 else [index, *old]:
         if stale not in files:
             stale.unlink(missing_ok=True)
+
+
+def _write(place: StoredTensor, array: Any) -> None:
+    for index, block in blocks(array):
+        write_block(place, index, block)
 
 
 def _groups(specs: Mapping[str, Spec], limit: int | None) -> list[list[str]]:
