@@ -68,7 +68,7 @@ CASES = [
     ),
     (
         lambda: hax.scan(lambda c, a: c, "batch")(0.0, X),
-        TypeError,
+        ValueError,
         (
             "scan: the result of the function is a traced array of shape (); expected a pair of the next "
             "carry and an output."
@@ -219,7 +219,7 @@ CASES = [
     (
         lambda: hax.fold(lambda c, a: c, Axis("batch", 7))(SCALAR, X),
         ValueError,
-        ("fold: axis 'batch' has size 2; expected 7. args[0] has leading dimension 2: its shape is (2, 3)."),
+        ("fold: axis 'batch' has size 2; expected 7. a has leading dimension 2: its shape is (2, 3)."),
     ),
     (lambda: hax.map(3, "batch"), TypeError, "map: the function is an int; expected a callable."),
     (

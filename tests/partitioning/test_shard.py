@@ -211,7 +211,7 @@ def test_physical_axes(mesh):
     ("call", "message"),
     [
         (lambda: hp.physical_axis_size("batch", MAPPING), "physical_axis_size: there is no mesh."),
-        (lambda: hp.round_axis_for_partitioning(Batch, MAPPING), "physical_axis_size: there is no mesh."),
+        (lambda: hp.round_axis_for_partitioning(Batch, MAPPING), "round_axis_for_partitioning: there is no mesh."),
         (lambda: hp.sharding_for_axis(Batch, MAPPING), "sharding_for_axis: there is no mesh."),
         (lambda: hp.infer_resource_partitions({}, MAPPING), "infer_resource_partitions: there is no mesh."),
     ],
