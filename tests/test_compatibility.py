@@ -71,6 +71,13 @@ def test_an_axis_in_a_mapping_names_the_axis_of_a_transform():
     assert np.allclose(result.array, jnp.fft.fftn(x.array, (3, 6)), atol=1e-5)
 
 
+def test_a_part_may_have_the_name_of_its_axis():
+    x = hax.arange({"h": 6, "w": 4})
+    result = hax.rearrange(x, "{(h: top h) (w: left w)} -> top left h w", top=2, left=2)
+    assert result.shape == {"top": 2, "left": 2, "h": 3, "w": 2}
+    assert np.array_equal(result.array, np.arange(24).reshape(2, 3, 2, 2).transpose(0, 2, 1, 3))
+
+
 def test_a_shift_with_axes_is_refused():
     with pytest.raises(TypeError) as error:
         hax.roll(hax.ones((A, B)), hax.named([0, 1], "d"), "a")

@@ -6,6 +6,7 @@ has its own name, a signature and a docstring that tells of its arguments, its r
 
 import ast
 import dataclasses
+import enum
 import importlib
 import inspect
 import json
@@ -37,8 +38,6 @@ DIFFERENT = {
     "rearrange": "axes and bindings are parameters with names",
     "BlockFoldable": "prevent_cse=None leaves the choice to the checkpoint policy",
     "ResourceAxis": "names of mesh axes, of which no instance is made",
-    "RaggedLayout": "an enumeration, whose signature is that of its Python",
-    "TritonKernelFamily": "an enumeration, whose signature is that of its Python",
 }
 # Modules and functions with no counterpart elsewhere, and so no source.
 OWN = {
@@ -111,7 +110,11 @@ def departures(theirs: list[inspect.Parameter], ours: list[inspect.Parameter]) -
 def class_departures(cls: type, entry: dict[str, Any]) -> dict[str, Any]:
     """The constructor, the fields and the members of a class that differ."""
     found: dict[str, Any] = {}
-    if entry["init"] != "attribute" and (wrong := departures(parsed(entry["init"]), parameters_of(cls))):
+    if (
+        entry["init"] != "attribute"
+        and not issubclass(cls, enum.Enum)
+        and (wrong := departures(parsed(entry["init"]), parameters_of(cls)))
+    ):
         found["__init__"] = wrong
     fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
     found |= {name: "no such field" for name in entry["fields"] if name not in fields and not hasattr(cls, name)}

@@ -320,7 +320,11 @@ CARRIES = {
     "more": ((0.0,), lambda c: (c[0], c[0]), "carry[1] is float32[] after a step; it was nothing"),
     "fewer": ({"a": 0.0, "b": 1}, lambda c: {"a": c["a"]}, "carry['b'] is nothing after a step; it was int32[]"),
     "other object": ([0.0, "s"], lambda c: [c[0], "t"], "carry[1] is another value after a step; it was a string"),
-    "an array for an object": ([0.0, "s"], lambda c: [c[0], c[0]], "carry[1] is float32[] after a step; it was a string"),
+    "an array for an object": (
+        [0.0, "s"],
+        lambda c: [c[0], c[0]],
+        "carry[1] is float32[] after a step; it was a string",
+    ),
     "empty": (
         hax.NamedArray(None, ("x",)),
         lambda c: hax.ones(X),
