@@ -108,7 +108,7 @@ def extreme(name, x, dims, dtype, mask):
     if name.startswith("nan") and elements.dtype.kind not in "biu":
         fn = np.fmax if name == "nanmax" else np.fmin
     chosen = np.where(mask, elements, start)
-    result = fn.reduce(wide(chosen), dims, initial=None if chosen.size else wide(start))
+    result = fn.reduce(wide(chosen), dims, initial=None if mask is True else wide(start))
     return np.asarray(result).astype(dtype)
 
 
