@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 
 def count_traces(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,3 +42,10 @@ def compilations() -> Iterator[list[str]]:
             yield messages
     finally:
         logging.getLogger("jax").removeHandler(handler)
+
+
+def with_numbers(make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `make` returns, with other random numbers in its arrays: made without a compilation for each shape."""
+    shapes, treedef = jax.tree.flatten(jax.eval_shape(lambda: make(*args, **kwargs)))
+    draws = [np.random.default_rng(i).normal(size=x.shape) for i, x in enumerate(shapes)]
+    return treedef.unflatten(jnp.asarray(x, shape.dtype) for x, shape in zip(draws, shapes, strict=True))

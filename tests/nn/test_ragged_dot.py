@@ -1,6 +1,5 @@
 """Ragged products and mixtures of experts against loops; which kernel computes them, and how that is told."""
 
-import dataclasses
 import importlib.util
 import sys
 import types
@@ -15,6 +14,7 @@ from haliax import Axis
 from haliax._src.kernels import Kernel, choose_kernel
 from haliax.nn import MoELinear
 from haliax.nn.ragged_dot import RaggedLayout, TritonBlockConfig, TritonKernelFamily, ragged_dot
+from helpers import with_numbers
 
 RNG = np.random.default_rng(0)
 LHS, RHS = (jnp.asarray(RNG.normal(size=shape), jnp.float32) for shape in ((6, 2), (3, 2, 4)))
@@ -218,8 +218,7 @@ GROUPS = hax.named(jnp.array(SIZES[0]), "e")
 
 
 def experts(*args, bias=True, **kwargs):
-    layer = MoELinear.init(*args, key=KEY, **kwargs)
-    return dataclasses.replace(layer, bias=hax.random.normal(jax.random.key(1), layer.bias.axes) if bias else None)
+    return with_numbers(MoELinear.init, *args, key=KEY, use_bias=bias, **kwargs)
 
 
 @pytest.mark.parametrize("out_first", [False, True])
