@@ -79,6 +79,16 @@ def test_gradients_and_compiled_operations_are_those_of_jax(name):
     assert jax.make_jaxpr(lambda x: ours(x).array)(x).pretty_print() == jax.make_jaxpr(plain)(x.array).pretty_print()
 
 
+@pytest.mark.parametrize(("name", "option"), [("celu", "alpha"), ("elu", "alpha"), ("leaky_relu", "negative_slope")])
+@pytest.mark.parametrize("value", [0.3, np.float32(0.3), 2])
+def test_options(name, option, value):
+    ours, plain = getattr(hax.nn, name), getattr(jax.nn, name)
+    x, expected = NamedArray(jnp.asarray(VALUES), ("a", "b")), plain(VALUES, **{option: value})
+    for result in (ours(x, value), ours(x, **{option: value}), jax.jit(ours)(x, value)):
+        np.testing.assert_allclose(result.array, expected, rtol=1e-6)
+    np.testing.assert_array_equal(ours(VALUES, value), expected)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_glu_halves_an_axis(axis):
     values = jnp.asarray(np.arange(24.0).reshape(4, 6) - 12)

@@ -68,7 +68,7 @@ OPTIONS = [
     ({"kernel_size": 3}, (1, 1), [(0, 0), (0, 0)], (1, 1), 1),
     ({"kernel_size": (3, 2)}, (1, 1), [(0, 0), (0, 0)], (1, 1), 1),
     ({"kernel_size": {"w": 2, "h": 3}, "groups": 2}, (1, 1), [(0, 0), (0, 0)], (1, 1), 2),
-    ({"kernel_size": [1, 3], "stride": (2, 3), "padding": 1}, (2, 3), [(1, 1), (1, 1)], (1, 1), 1),
+    ({"kernel_size": [1, 3], "stride": np.array([2, 3]), "padding": 1}, (2, 3), [(1, 1), (1, 1)], (1, 1), 1),
     ({"kernel_size": 3, "padding": (1, 0), "dilation": {"h": 2, "w": 1}}, (1, 1), [(1, 1), (0, 0)], (2, 1), 1),
     ({"kernel_size": 2, "padding": ((2, 0), (0, 1)), "stride": 2}, (2, 2), [(2, 0), (0, 1)], (1, 1), 1),
     ({"kernel_size": 3, "padding": {"h": (0, 2), "w": 1}}, (1, 1), [(0, 2), (1, 1)], (1, 1), 1),
@@ -304,6 +304,18 @@ MESSAGES = [
         init((H, W), In, Out, kernel_size=1.5),
         TypeError,
         "Conv.init: kernel_size is a float; expected an integer, or one for each spatial axis.",
+    ),
+    (
+        init((H, W), In, Out, key=None),
+        TypeError,
+        "Conv.init: the key is None; expected a random key. Make one with jax.random.key(seed).",
+    ),
+    (init((H, W), In, Out, groups=2.0), TypeError, "Conv.init: groups is a float; expected an integer."),
+    (
+        init((H, W), In, Out, padding=((1, 2, 3), 0)),
+        TypeError,
+        "Conv.init: padding is a tuple;"
+        " expected an integer or a pair of them, or one or the other for each spatial axis.",
     ),
     (
         init((H, W), In, Out, padding="full"),

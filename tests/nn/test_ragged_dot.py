@@ -315,6 +315,11 @@ MOE_MESSAGES = [
         "MoELinear: axis 'in' has size 5; expected 2. The layer was made with in=2.",
     ),
     (
+        lambda layer: layer(hax.ones((Out, In)), GROUPS),
+        ValueError,
+        "MoELinear: axis 'out' occurs more than once in (out, out). Rename the axis that the output axis repeats.",
+    ),
+    (
         lambda layer: layer(hax.ones((R, In)), GROUPS.array),
         TypeError,
         "MoELinear: group_sizes is a jax array of shape (3,); expected a NamedArray."

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
+import numpy as np
 
 from haliax._src.errors import axis_not_found, bad_value, wrong_type
 
@@ -38,7 +39,7 @@ def per_axis(op: str, option: str, value: PerAxis, names: Names, minimum: int = 
         ValueError: If there is not one integer for each axis, or one is too small.
         TypeError: If a value is no integer.
     """
-    values = tuple(_integer(op, option, item) for item in _spread(op, option, value, names))
+    values = tuple(integer(op, option, item, EACH) for item in _spread(op, option, value, names))
     if values and min(values) < minimum:
         raise bad_value(op, f"{option} is {min(values)}", f"expected {minimum} or more")
     return values
@@ -77,6 +78,8 @@ def _spread(op: str, option: str, value: Any, names: Names) -> tuple[Any, ...]:
         if missing:
             raise bad_value(op, f"{option} has no entry for axis {missing[0]!r}", "expected one for each spatial axis")
         return tuple(value[name] for name in names)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str):
         if len(value) != len(names):
             given = f"{option} has length {len(value)}, and the spatial axes are ({', '.join(names)})"
@@ -85,15 +88,20 @@ def _spread(op: str, option: str, value: Any, names: Names) -> tuple[Any, ...]:
     return (value,) * len(names)
 
 
-def _integer(op: str, option: str, value: Any) -> int:
+EACH = "an integer, or one for each spatial axis"
+
+
+def integer(op: str, option: str, value: Any, expected: str = "an integer") -> int:
+    """A value as an integer of Python."""
     try:
         return operator.index(value)
     except TypeError:
-        raise wrong_type(op, option, value, "an integer, or one for each spatial axis") from None
+        raise wrong_type(op, option, value, expected) from None
 
 
 def _pair(op: str, value: Any) -> tuple[int, int]:
+    expected = "an integer or a pair of them, or one or the other for each spatial axis"
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
-        return _integer(op, "padding", value[0]), _integer(op, "padding", value[1])
-    both = _integer(op, "padding", value)
+        return integer(op, "padding", value[0], expected), integer(op, "padding", value[1], expected)
+    both = integer(op, "padding", value, expected)
     return both, both

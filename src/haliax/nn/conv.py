@@ -21,12 +21,13 @@ from haliax._src.axis import Axis, AxisSelection, AxisSelector, axis_name
 from haliax._src.axiswise import flip
 from haliax._src.errors import bad_value, duplicate_axes
 from haliax._src.explicit_axes import laid_out_by_name
+from haliax._src.jax_helpers import as_key
 from haliax._src.layers import require_inputs, require_single_axis
 from haliax._src.named_array import NamedArray
 from haliax._src.rearrange import axis_spec_rearrange
 from haliax._src.reshape import flatten_axes, unflatten_axis
 from haliax._src.sharding import auto_sharded
-from haliax._src.spatial import Padding, Pads, PerAxis, normal_padding, pads, per_axis
+from haliax._src.spatial import Padding, Pads, PerAxis, integer, normal_padding, pads, per_axis
 from haliax._src.state_dict import ModuleWithStateDictSerialization
 from haliax.random import uniform
 
@@ -278,12 +279,13 @@ def _weights(
     op: str, names: Names, In: Axis, Out: Axis, kernel: Sizes, groups: int, use_bias: bool, key: jax.Array
 ) -> tuple[Any, Any]:
     """A random kernel, and a random bias or None."""
+    groups = integer(op, "groups", groups)
     if groups < 1 or In.size % groups or Out.size % groups:
         given = f"groups is {groups}, and the axes are {In.name}={In.size}, {Out.name}={Out.size}"
         raise bad_value(op, given, "expected a divisor of both sizes")
     Part = Axis(_name_in(In.name, Out.name), In.size // groups)
     bound = 1 / math.sqrt(max(1, Part.size * math.prod(kernel)))
-    weight_key, bias_key = jax.random.split(key)
+    weight_key, bias_key = jax.random.split(as_key(op, key))
     weight = uniform(weight_key, (Out, Part, *map(Axis, names, kernel)), minval=-bound, maxval=bound)
     return weight, uniform(bias_key, Out, minval=-bound, maxval=bound) if use_bias else None
 

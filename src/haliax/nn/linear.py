@@ -14,7 +14,7 @@ from haliax._src.array_base import A, NamedArrayBase, require_named
 from haliax._src.axis import Axis, AxisSpec, axis_name, axis_size, axis_spec_to_tuple
 from haliax._src.dot import dot
 from haliax._src.dot_general import DefaultDotGeneralOp, DotGeneralOp, contraction
-from haliax._src.errors import bad_value, format_shape
+from haliax._src.errors import bad_value, duplicate_axes, format_shape
 from haliax._src.explicit_axes import REFUSALS, by_name
 from haliax._src.jax_helpers import as_key
 from haliax._src.layers import hashable_axes, require_inputs
@@ -243,6 +243,9 @@ class MoELinear(eqx.Module):
         require_inputs("MoELinear", inputs, self.In)
         require_inputs("MoELinear", require_named("MoELinear", group_sizes, "group_sizes"), self.Experts)
         names = _rows_last(inputs, group_sizes, axis_name(axis_spec_to_tuple(self.In)), self.Experts)
+        outer = axis_name(axis_spec_to_tuple(self.Out))
+        if not set(names).isdisjoint(outer):
+            raise duplicate_axes("MoELinear", (*names, *outer), "Rename the axis that the output axis repeats.")
         operands = (inputs, self.weight, self.bias, group_sizes)
         try:
             y = self._apply(names, *operands)
