@@ -143,8 +143,8 @@ def updated_slice(array: A, start: Mapping[AxisSelector, Any], update: A) -> A:
         array: A named array with any axes.
         start: Where to start, for each axis: an integer, which may be traced, or a named array of integers, whose axes
             are among those of `array`, for a start of its own at each of its indices.
-        update: The new elements, with axes among those of `array`: as many along each axis as it has. Along an axis that
-            it lacks it replaces one element, if the start there has axes, otherwise all.
+        update: The new elements, with axes among those of `array`: as many along each axis as it has. Along an axis
+            that it lacks it replaces one element, if the start there has axes, otherwise all.
 
     Returns:
         An array with the same axes. A traced start that leaves too little room is moved back, as in JAX.
