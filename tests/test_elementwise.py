@@ -39,21 +39,21 @@ SCALAR = jnp.array(2)
 
 
 def attempt(fn, *args):
-    """The result of a call as (dtype, weak type, elements), or the type of its error."""
+    """The result of a call as (dtype, weak type, elements), or that it is refused: JAX is of two minds about how."""
     try:
         result = fn(*args)
-    except (TypeError, ValueError) as e:
-        return type(e)
+    except (TypeError, ValueError):
+        return "refused"
     result = result.array if isinstance(result, hax.NamedArray) else result
     return result.dtype, result.weak_type, np.asarray(result).tobytes()
 
 
 def attempt_type(fn, *args):
-    """The dtype and the weak type of a result, which take no compilation, or the type of the error."""
+    """The dtype and the weak type of a result, which take no compilation, or that it is refused."""
     try:
         result = jax.eval_shape(fn, *args)
-    except (TypeError, ValueError) as e:
-        return type(e)
+    except (TypeError, ValueError):
+        return "refused"
     result = result.array if isinstance(result, hax.NamedArray) else result
     return result.dtype, result.weak_type
 
