@@ -29,7 +29,8 @@ def test_softmax_follows_jax(op, axis, dims, dtype):
     result = op(x, axis)
     expected = getattr(jax.nn, op.__name__)(x.array, raw_axis(dims))
     assert jax.typeof(result.array) == jax.typeof(expected)
-    np.testing.assert_array_equal(result.array, expected)
+    # the steps of one are compiled together, those of the other one by one
+    np.testing.assert_array_max_ulp(np.float32(result.array), np.float32(expected), 2)
 
 
 @pytest.mark.parametrize("op", SOFTMAXES, ids=lambda f: f.__name__)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from haliax._src.dslice import dslice
 
@@ -23,8 +24,9 @@ def of_one_dtype(starts: Sequence[Any]) -> list[Any]:
     dtypes = [start.dtype for start in starts if hasattr(start, "dtype")]
     if not dtypes:
         return list(starts)
-    dtype = jnp.result_type(*dtypes)
-    return [start if isinstance(start, int) else jax.lax.convert_element_type(start, dtype) for start in starts]
+    dtype = np.result_type(*dtypes)
+    # JAX would take an int to be of 32 bits
+    return [dtype.type(s) if isinstance(s, int) else jax.lax.convert_element_type(s, dtype) for s in starts]
 
 
 class Inside(dslice):
