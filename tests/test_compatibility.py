@@ -183,3 +183,11 @@ def test_contractions_are_laid_out_as_the_mapping_says(explicit_mesh, mapping, e
                 with hax.axis_mapping(mapping):
                     result = call(x, y)
             assert jax.typeof(result.array).sharding.spec == expected
+
+
+def test_a_size_is_that_of_the_part_with_the_name_of_its_axis():
+    x = hax.named(jnp.arange(12).reshape(6, 2), ("H", "C"))
+    for sizes in ({"H": 2}, {"h": 3}, {"H": hax.Axis("H", 2)}):
+        result = hax.rearrange(x, "{(H: h H)} -> h H ...", **sizes)
+        assert result.shape == {"h": 3, "H": 2, "C": 2}
+        assert np.array_equal(result.array, np.arange(12).reshape(3, 2, 2))

@@ -113,7 +113,7 @@ def _take_apart(pattern: str, left: Expression, axes: tuple[Axis, ...], table: A
         if capture is None:
             parts.append(Part(None, axis, dim))
             continue
-        if capture.parts != (capture.name,):
+        if capture.name not in capture.parts:
             _check_size(pattern, capture, axis.size, table)
         if len(capture.parts) == 1:
             table.bind_alias(capture.parts[0], axis, pattern, capture.place)
@@ -137,7 +137,9 @@ def _by_name(pattern: str, left: Expression, axes: tuple[Axis, ...], table: Alia
             raise_parse_error(str(axis_not_found(OP, name, shape)), pattern, capture.place)
         if dims[name] in captures:
             raise_parse_error(f"{OP}: axis {name!r} occurs more than once.", pattern, capture.place)
-        table.bind_alias(alias, axes[dims[name]], pattern, capture.place)
+        # the name of an axis that one of its parts takes over stands for that part
+        if alias not in capture.parts or len(capture.parts) == 1:
+            table.bind_alias(alias, axes[dims[name]], pattern, capture.place)
         captures[dims[name]] = capture
     return captures
 
