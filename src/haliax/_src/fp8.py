@@ -230,8 +230,8 @@ def quantized_dot(
     Source:
         `jax.lax.dot_general`
     """
-    dtype = preferred_element_type or _ACCUMULATE
-    return jax.lax.dot_general(q_lhs, q_rhs, dimension_numbers, preferred_element_type=dtype)
+    operands = lhs, q_lhs, lhs_scale, rhs, q_rhs, rhs_scale, out_grad_scale, out_grad_amax_history
+    return quantized_dot_fwd(*operands, dimension_numbers, preferred_element_type, rev_dtype)[0]
 
 
 def quantized_dot_fwd(
