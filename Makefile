@@ -21,8 +21,9 @@ bench: $(VENV)/.test,demo
 	@mkdir -p .benchmarks
 	$(BIN)/python -m pytest -q --benchmark-quiet --benchmark-json=.benchmarks/$$(date +%Y-%m-%dT%H%M%S).json benchmarks
 
+# Without its cache, which keeps verdicts on imports after the folders that they hung on are gone.
 lint: $(VENV)/.dev
-	$(BIN)/ruff check
+	$(BIN)/ruff check --no-cache
 	$(BIN)/ruff format --check
 
 types: $(VENV)/.dev

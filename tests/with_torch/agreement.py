@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import torch
 
 import haliax as hax
-import torch
 
 RNG = np.random.default_rng(0)
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 import torch.nn.functional as F
 
 import haliax as hax
-import torch
 from haliax import Axis
 from haliax.nn import attention
 from with_torch.agreement import agree, named, normal
