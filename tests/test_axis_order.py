@@ -31,7 +31,6 @@ def order(text):
         ("a.c", "abdc"),
         (".c.", "abcd"),
         ("b.c.", "bacd"),
-        ("b.d.", "bacd"),
         (".b.a.", "bacd"),
         (".d.a.", "dabc"),
         (".d.b", "acdb"),
@@ -39,6 +38,8 @@ def order(text):
         ("a.b.c", "abdc"),
         (".a.b.c.d.", "abcd"),
         (".d.c.b.a.", "dcba"),
+        ("b.d.", "badc"),
+        ("c.d.b", "cadb"),
         ("ab.c.d", "abcd"),
     ],
 )
@@ -93,7 +94,14 @@ def by_definition(partial, axes):
 
     def place(name):
         before = axes[: axes.index(name)]
-        return max((i for i in ellipses if set(group_before(i)) & set(before)), default=ellipses[0])
+        least = max((i for i in ellipses if set(group_before(i)) & set(before)), default=ellipses[0])
+        others = [n for n in before if n not in partial]
+        if not others:
+            return least
+        last = place(others[-1])
+        between = before[before.index(others[-1]) + 1 :]
+        later = [i for i in ellipses if i > last] if set(between) & set(partial[:last]) else []
+        return max(least, *later[:1], last)
 
     def entries(i):
         return [partial[i]] if partial[i] is not ... else [n for n in axes if n not in partial and place(n) == i]

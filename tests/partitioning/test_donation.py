@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 import haliax as hax
-from meshes import MAPPING, NAMES, VALUES, on, spec_of
+from meshes import MAPPING, NAMES, PLACES, VALUES, make_mesh, on, spec_of
 
 
 def fresh(mesh):
@@ -123,9 +123,12 @@ def test_an_argument_that_an_input_mapping_moves(mesh, place):
         assert x.array.is_deleted() and np.array_equal(np.asarray(out), VALUES * 2)
 
 
-def test_one_array_donated_and_kept_is_refused_before_anything_is_lost(mesh):
-    x = on(mesh, "data")
-    f = hax.named_jit(lambda x, y: (x + 1, y), mesh=mesh, donate_args=(True, False))
+@pytest.mark.parametrize("place", ["in place", "permuted", "half", "one device"])
+@pytest.mark.parametrize("devices", [8, 1])
+def test_one_array_donated_and_kept_is_refused_before_anything_is_lost(devices, place):
+    mesh = make_mesh() if devices == 8 else make_mesh(slice(1), (1, 1))
+    x = on(mesh, "data") if place == "in place" else PLACES[place]()
+    f = hax.named_jit(lambda x, y: (x + 1, y), mesh=mesh, donate_args=(True, False), on_mesh_mismatch="move")
     with pytest.raises(ValueError) as error:
         f(x, {"again": [x]})
     assert str(error.value) == (

@@ -2,7 +2,8 @@
 
 The named axes stand as they are written. Every other axis goes to an ellipsis, so that the original order is kept as
 far as the partial order allows: it goes to the last ellipsis which comes directly after a group of named axes that has
-one from before it in the original order, or to the first ellipsis if there is none.
+one from before it in the original order, or to the first ellipsis if there is none. And an ellipsis is filled once:
+after a named axis that stands before it, the next of the others goes to the next ellipsis, if there is one.
 """
 
 from __future__ import annotations
@@ -54,15 +55,19 @@ def order_axes(op: str, partial_order: PartialAxisSpec, axes: Sequence[Ax]) -> t
     groups = _named_groups(op, partial_order, shape)
 
     position = {name: i for i, name in enumerate(shape)}
-    named = {name for group in groups for name in group}
+    group_of = {name: g for g, group in enumerate(groups) for name in group}
     firsts = [min((position[name] for name in group), default=len(position)) for group in groups[:-1]]
-    fillings: list[list[str]] = [[] for _ in firsts]
+    fillings: list[list[str]] = [[] for _ in groups]  # after each group; after the last comes no ellipsis
+    gap, filled = 0, False
     for name, i in position.items():
-        if name not in named:
-            target = max((gap for gap, first in enumerate(firsts) if first < i), default=0)
-            fillings[target].append(name)
+        if name in group_of:
+            filled = filled or (bool(fillings[gap]) and group_of[name] <= gap)
+        else:
+            after = max((g for g, first in enumerate(firsts) if first < i), default=0)
+            gap, filled = min(max(gap + filled, after), len(firsts) - 1), False
+            fillings[gap].append(name)
 
-    order = [name for group, filling in zip(groups, [*fillings, []], strict=True) for name in (*group, *filling)]
+    order = [name for group, filling in zip(groups, fillings, strict=True) for name in (*group, *filling)]
     return tuple(axes[position[name]] for name in order)
 
 

@@ -160,7 +160,8 @@ class Program:
         flat = flat_function(plan, history, self._structures)
         self._traced_code = flat.__code__
         self.jitted = jax.jit(flat, donate_argnums=tuple(sorted(plan.donated)), **plan.jit_options)
-        self._donates = bool(plan.donated)
+        # on one device JAX itself refuses an array that is donated and passed twice
+        self._checks_donated = bool(plan.donated) and (plan.mesh is None or plan.mesh.size > 1)
         self._abstract = isinstance(plan.mesh, AbstractMesh)
         named = [i for i, (_, names) in enumerate(plan.paths) if names is not None]
         self._mapped = [] if plan.input_mapping is None or plan.mesh is None else named
@@ -175,7 +176,7 @@ class Program:
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Run the program on the traced leaves of a call, under its mesh."""
-        if self._donates and len(set(map(id, arrays))) < len(arrays):
+        if self._checks_donated and len(set(map(id, arrays))) < len(arrays):
             self._check_donated_once(arrays)
         if self._direct:
             try:
@@ -271,6 +272,8 @@ class Program:
         layouts = self._input_layouts(arrays) if self._mapped else {}
         if self._mismatch_seen:
             layouts |= self._relocations(arrays)
+        if layouts and self.plan.donated:
+            self._check_donated_once(arrays)
         return place(arrays, layouts, self.plan.donated) if layouts else arrays
 
     # the layout of inputs ------------------------------------------------------------------------------------------
@@ -344,7 +347,13 @@ class Program:
     # arrays on another mesh ----------------------------------------------------------------------------------------
 
     def refused(self, arrays: Sequence[Any], error: Exception) -> bool:
-        """Whether JAX refused a call because of where its arguments live."""
+        """Whether JAX refused a call because of where its arguments live.
+
+        Raises:
+            ValueError: If it refused it because of an array that is donated and passed twice.
+        """
+        if self.plan.donated:
+            self._check_donated_once(arrays)
         if not isinstance(error, ValueError) or any(_is_deleted(array) for array in arrays):
             return False
         mesh, tracing = self.plan.mesh, self._raised_while_tracing(error)
