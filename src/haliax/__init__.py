@@ -24,6 +24,7 @@ from haliax.__about__ import __version__ as __version__
 from haliax._src.annotations import NamedArrayAxes as NamedArrayAxes, NamedArrayAxesSpec as NamedArrayAxesSpec
 from haliax._src.array_base import (
     A as A,
+    NamedOrNumeric as NamedOrNumeric,
     are_shape_checks_enabled as are_shape_checks_enabled,
     enable_shape_checks as enable_shape_checks,
 )
@@ -309,11 +310,13 @@ from haliax.poly import (
     vander as vander,
 )
 from haliax.ref import NamedRef as NamedRef, freeze as freeze, get as get, new_ref as new_ref, swap as swap
+from haliax.types import DTypeLike as DTypeLike, Scalar as Scalar
 
 # fmt: off
 __all__ = [
-    "A", "Axis", "AxisSelection", "AxisSelector", "AxisSpec", "Named", "NamedArray", "NamedArrayAxes",
-    "NamedArrayAxesSpec", "NamedRef", "ReductionFunction", "ScanCheckpointPolicy", "SimpleReductionFunction", "T",
+    "A", "Axis", "AxisSelection", "AxisSelector", "AxisSpec", "DTypeLike", "Named", "NamedArray", "NamedArrayAxes",
+    "NamedArrayAxesSpec", "NamedOrNumeric", "NamedRef", "ReductionFunction", "Scalar", "ScanCheckpointPolicy",
+    "SimpleReductionFunction", "T",
     "abs", "absolute", "add", "all", "allclose", "amax", "amin", "angle", "any", "arange", "arccos", "arccosh",
     "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_shape_checks_enabled", "argmax", "argmin", "argsort",
     "around", "array_equal", "array_equiv", "auto_sharded", "axis", "axis_mapping", "axis_name", "axis_size",

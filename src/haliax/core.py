@@ -2,6 +2,7 @@
 
 from ._src.annotations import NamedArrayAxes as NamedArrayAxes, NamedArrayAxesSpec as NamedArrayAxesSpec
 from ._src.array_base import (
+    NamedOrNumeric as NamedOrNumeric,
     are_shape_checks_enabled as are_shape_checks_enabled,
     check_shape as check_shape,
     enable_shape_checks as enable_shape_checks,
@@ -13,6 +14,7 @@ from ._src.broadcasting import (
     broadcast_to as broadcast_to,
 )
 from ._src.creation import named as named
+from ._src.index_items import NamedIndex as NamedIndex, SliceSpec as SliceSpec
 from ._src.indexing import index as index, take as take
 from ._src.named_array import NamedArray as NamedArray, NamedArrayMeta as NamedArrayMeta
 from ._src.reshape import (
@@ -27,3 +29,4 @@ from ._src.reshape import (
     unflatten_axis as unflatten_axis,
 )
 from ._src.slicing import slice as slice, updated_slice as updated_slice
+from .types import GatherScatterModeStr as GatherScatterModeStr

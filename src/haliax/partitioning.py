@@ -2,6 +2,8 @@
 
 import contextlib as _contextlib
 
+from jax.sharding import Mesh as Mesh
+
 from haliax._src.best_effort import best_effort_sharding as best_effort_sharding
 from haliax._src.explanation import Explanation as Explanation
 from haliax._src.jax_helpers import F as F

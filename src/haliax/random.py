@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jrandom
 
-from haliax._src.array_base import A, NamedArrayBase, is_scalar, require_named, wrap
+from haliax._src.array_base import A, NamedArrayBase, NamedOrNumeric, is_scalar, require_named, wrap
 from haliax._src.axis import Axis, AxisSelector, AxisSpec
 from haliax._src.broadcasting import alignment, as_scalar, not_a_scalar
 from haliax._src.creation import names_and_sizes
@@ -22,13 +22,10 @@ from haliax._src.errors import bad_value, duplicate_axes, format_shape, problem,
 from haliax._src.jax_helpers import as_key
 from haliax._src.named_array import NamedArray
 from haliax._src.sharding import auto_sharded
-from haliax.types import DTypeLike, Scalar
+from haliax.types import DTypeLike
 
 PRNGKey: TypeAlias = jax.Array
 """A key: typed, of `jax.random.key`, or raw, of `jax.random.PRNGKey`."""
-
-NamedOrNumeric: TypeAlias = NamedArrayBase | Scalar
-"""A parameter of a distribution."""
 
 
 def _sample(

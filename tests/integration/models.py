@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from haliax import Axis
 from levanter.models.gemma import GemmaConfig
 from levanter.models.gpt2 import Gpt2Config
 from levanter.models.llama import LlamaConfig
@@ -12,6 +11,8 @@ from levanter.models.mistral import MistralConfig
 from levanter.models.mixtral import MixtralConfig
 from levanter.models.olmo import Olmo2Config
 from levanter.models.qwen import QwenConfig
+
+from haliax import Axis
 
 Vocab = Axis("vocab", 64)
 SEQUENCE = 32

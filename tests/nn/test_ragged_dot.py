@@ -1,5 +1,6 @@
 """Ragged products and mixtures of experts against loops; which kernel computes them, and how that is told."""
 
+import dataclasses
 import importlib.util
 import sys
 import types
@@ -217,8 +218,14 @@ KEY = jax.random.key(0)
 GROUPS = hax.named(jnp.array(SIZES[0]), "e")
 
 
-def experts(*args, bias=True, **kwargs):
-    return with_numbers(MoELinear.init, *args, key=KEY, use_bias=bias, **kwargs)
+def experts(Experts, *args, bias=True, **kwargs):
+    """A mixture with random numbers, of which each expert has its own bias."""
+
+    def make():
+        layer = MoELinear.init(Experts, *args, key=KEY, use_bias=bias, **kwargs)
+        return dataclasses.replace(layer, bias=layer.bias.broadcast_axis(Experts)) if bias else layer
+
+    return with_numbers(make)
 
 
 @pytest.mark.parametrize("out_first", [False, True])
@@ -280,10 +287,19 @@ def test_gradient_of_a_mixture():
     close(gradient.weight.array, jnp.broadcast_to(jnp.stack(of_groups)[:, :, None], (3, 2, 4)))
 
 
+def test_a_bias_for_all_experts():
+    """Rows of no expert are shifted too, as in the library that this one replaces."""
+    x, layer = hax.random.normal(KEY, (R, In)), experts(E, In, Out, bias=False)
+    groups, bias = hax.named(jnp.array([2, 1, 1]), "e"), hax.arange(Out) + 1.0
+    y = dataclasses.replace(layer, bias=bias)(x, groups)
+    close(y.array, layer(x, groups).array + bias.array[None])
+    close(y.array[4:], np.broadcast_to(bias.array, (2, 4)))
+
+
 def test_initial_numbers():
     """Facts: the numbers of the library that this one replaces, for the same key."""
     layer = MoELinear.init(E, In, Out, key=KEY)
-    assert layer.weight.axis_names == ("e", "in", "out") and layer.bias.axis_names == ("e", "out")
+    assert layer.weight.axis_names == ("e", "in", "out") and layer.bias.axis_names == ("out",)
     np.testing.assert_allclose(layer.weight.array[0, 0], [1.1394622, 1.4147108, -0.30571622, -0.05544052], rtol=1e-6)
     np.testing.assert_array_equal(layer.bias.array, 0)
     assert MoELinear.init(E, In, Out, key=KEY, use_bias=False).bias is None

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, TypeAlias, TypeVar, overload
 
 import jax
 import numpy as np
@@ -27,6 +27,7 @@ from haliax._src.errors import (
     size_mismatch,
     wrong_type,
 )
+from haliax.types import Scalar
 
 A = TypeVar("A", bound="NamedArrayBase")
 N = TypeVar("N", bound="NamedArrayBase | jax.Array")
@@ -216,6 +217,10 @@ _new = object.__new__
 # the class is frozen: its own slots are the fast way in
 _set_array = NamedArrayBase.array.__set__  # pyright: ignore[reportAttributeAccessIssue]
 _set_names = NamedArrayBase.axis_names.__set__  # pyright: ignore[reportAttributeAccessIssue]
+
+
+NamedOrNumeric: TypeAlias = NamedArrayBase | Scalar
+"""A named array, or a number that stands for one with the same value everywhere."""
 
 
 def wrap(array: Any, axis_names: tuple[str, ...]) -> Any:

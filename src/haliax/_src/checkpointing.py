@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import jax
 
@@ -14,6 +14,9 @@ from haliax._src.jax_helpers import F, filter_checkpoint, tree_checkpoint_name
 
 RematName = Literal["offload", "recompute", "full", "save_all", "nested"]
 """The policies that have a name; see `ScanCheckpointPolicy.from_bool_or_str`."""
+
+ScanCheckpointSpec: TypeAlias = "bool | RematName | ScanCheckpointPolicy"
+"""A policy, or a short form of one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +92,8 @@ class ScanCheckpointPolicy:
             f"no policy {remat_policy!r}",
             f"expected a policy, a bool, or one of {', '.join(repr(p) for p in _POLICIES if isinstance(p, str))}",
         )
+
+    _mk = from_bool_or_str  # the name by which Levanter calls it
 
     def checkpoint(self, carry_name: str, input_name: str, callable: F) -> F:
         """The step of a scan under this policy, which does not know of `nested`.

@@ -14,33 +14,42 @@ from haliax._src.errors import bad_value
 Path = tuple[Any, ...]
 
 
-def declared_names(op: str, tree: Any, path: Path, rank: int) -> tuple[str, ...] | None:
-    """The names of the axes of a raw array that is the value of a field.
+def declared_names(op: str, tree: Any, path: Path) -> tuple[str, ...] | None:
+    """The names of the axes of the raw array that is the value of a field.
 
     Args:
         op: The operation, for error messages.
         tree: A pytree.
         path: Where in it the array is.
-        rank: How many dimensions the array has.
 
     Returns:
         The names that its field declares; None if it is in no field, or in one that declares none.
-
-    Raises:
-        ValueError: If there are fewer or more names than dimensions.
     """
     owner = tree
     for key in path[:-1]:
         owner = _child(owner, key)
     fields = dataclasses.fields(owner) if path and dataclasses.is_dataclass(owner) else ()
     declared = next((f.metadata.get("axis_names") for f in fields if GetAttrKey(f.name) == path[-1]), None)
-    if declared is None:
-        return None
-    names = tuple(axis_name(axis) for axis in selectors(op, declared))
-    if len(names) != rank:
+    return None if declared is None else tuple(axis_name(axis) for axis in selectors(op, declared))
+
+
+def checked_names(op: str, tree: Any, path: Path, rank: int) -> tuple[str, ...] | None:
+    """`declared_names` for an array of this rank.
+
+    Raises:
+        ValueError: If there are fewer or more names than dimensions.
+    """
+    names = declared_names(op, tree, path)
+    if names is not None and len(names) != rank:
         given = f"{keystr(path)} has rank {rank}, and its field the axis names ({', '.join(names)})"
         raise bad_value(op, given, "expected one for each dimension")
     return names
+
+
+def fitting_names(op: str, tree: Any, path: Path, rank: int) -> tuple[str, ...] | None:
+    """`declared_names` for an array of this rank; None for another rank, such as that of a stack of modules."""
+    names = declared_names(op, tree, path)
+    return names if names is not None and len(names) == rank else None
 
 
 def _child(node: Any, key: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,8 +19,14 @@ from haliax._src.errors import bad_value, duplicate_axes, kind, problem, wrong_d
 ALL = slice(None)
 """All of a dimension."""
 
-Index = Any
-"""What `x[...]` takes: pairs of axis and item, a mapping, or `...`."""
+NamedIndex: TypeAlias = Any
+"""What stands for places along one axis: an int, a slice, a `dslice`, or an array of integers."""
+
+SliceSpec: TypeAlias = tuple[Any, ...] | Mapping[AxisSelector, NamedIndex]
+"""What `x[...]` takes: axes and items by turns, or a mapping."""
+
+Index = SliceSpec | EllipsisType
+"""The same, or `...` for all of it."""
 
 Items = dict[int, Any]
 """What to take of each dimension: an int, a Python slice, a scalar array, a `dslice` of such, or a named array."""

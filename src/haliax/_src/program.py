@@ -38,7 +38,7 @@ from haliax._src.mesh_mismatch import (
 from haliax._src.resources import FrozenMapping, MeshLike, axis_mapping
 from haliax._src.retraces import History
 from haliax._src.sharding import OTHER_SHAPE, has_other_axis_types, layout_on, lives_elsewhere
-from haliax._src.signature import TRACED, merge_leaves, picker, static_key
+from haliax._src.signature import TRACED, axis_names_at, merge_leaves, picker, static_key
 from haliax._src.transfers import check_transfer
 
 # a program forgets nothing it has warned about, so it stops warning at some point
@@ -119,14 +119,20 @@ def flat_function(plan: Plan, history: History, structures: list[Structure]) -> 
 
 
 def _constrain_result(name: str, result: Any, mapping: FrozenMapping, mesh: MeshLike) -> Any:
-    """Give each named array of a result the layout of the mapping; raw arrays are left to JAX."""
+    """Give each array with names the layout of the mapping; other arrays of a result are left to JAX."""
+    op = f"named_jit({name})"
 
     def constrain_leaf(path: Any, leaf: Any) -> Any:
-        if not isinstance(leaf, NamedArrayBase) or not isinstance(leaf.array, TRACED):
+        raw = leaf.array if isinstance(leaf, NamedArrayBase) else leaf
+        if not isinstance(raw, TRACED):
             return leaf
-        where = f"result{keystr(path)}"
-        layout = layout_for(f"named_jit({name})", where, leaf.axis_names, leaf._sizes(), mapping, mesh)
-        return leaf.like(constrain(leaf.array, layout), leaf.axis_names)
+        names = axis_names_at(op, result, path, leaf)
+        if names is None:
+            return leaf
+        named = isinstance(leaf, NamedArrayBase)
+        shape = leaf._sizes() if named else np.shape(raw)
+        raw = constrain(raw, layout_for(op, f"result{keystr(path)}", names, shape, mapping, mesh))
+        return leaf.like(raw, names) if named else raw
 
     return jax.tree_util.tree_map_with_path(constrain_leaf, result, is_leaf=lambda x: isinstance(x, NamedArrayBase))
 

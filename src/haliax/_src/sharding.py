@@ -15,7 +15,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase, selectors
 from haliax._src.axis import Axis, AxisSelection, AxisSelector, axis_name
-from haliax._src.declared_axes import declared_names
+from haliax._src.declared_axes import checked_names
 from haliax._src.errors import not_an_axis, problem, wrong_type
 from haliax._src.layouts import has_layout, in_memory_of, layout_for, place
 from haliax._src.resources import (
@@ -235,7 +235,7 @@ def pspec_for(tree: Any, resource_mapping: ResourceMapping | None = None) -> Any
         if isinstance(leaf, NamedArrayBase):
             return pspec_for_names(leaf.axis_names, mapping)
         if isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
-            names = declared_names("pspec_for", tree, path, leaf.ndim)
+            names = checked_names("pspec_for", tree, path, leaf.ndim)
             if names is not None:
                 return pspec_for_names(names, mapping)
             if isinstance(leaf, jax.Array):

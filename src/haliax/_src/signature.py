@@ -16,6 +16,7 @@ import numpy as np
 from jax.tree_util import default_registry, keystr, tree_structure, treedef_tuple
 
 from haliax._src.array_base import NamedArrayBase
+from haliax._src.declared_axes import fitting_names
 from haliax._src.errors import problem
 
 TRACED = (jax.Array, np.ndarray, np.generic, jax.Ref)
@@ -141,8 +142,15 @@ def argument_names(fn: Callable[..., Any], count: int) -> list[str]:
     return (names + [f"args[{i}]" for i in range(len(names), count)])[:count]
 
 
+def axis_names_at(op: str, tree: Any, path: tuple[Any, ...], leaf: Any) -> tuple[str, ...] | None:
+    """The axis names of a leaf of a pytree: of a named array, or of a raw one in a field that declares them."""
+    if isinstance(leaf, NamedArrayBase):
+        return leaf.axis_names
+    return fitting_names(op, tree, path, np.ndim(leaf)) if isinstance(leaf, ABSTRACT) else None
+
+
 def named_paths(root: str, tree: Any) -> list[tuple[str, tuple[str, ...] | None]]:
-    """For each leaf of a pytree, its path and, for the array of a NamedArray, the axis names.
+    """For each leaf of a pytree, its path and the axis names of a named array, or those that a field declares.
 
     Args:
         root: What the paths start with.
@@ -154,7 +162,7 @@ def named_paths(root: str, tree: Any) -> list[tuple[str, tuple[str, ...] | None]
     found: list[tuple[str, tuple[str, ...] | None]] = []
     flat, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: isinstance(x, NamedArrayBase))
     for path, leaf in flat:
-        names = leaf.axis_names if isinstance(leaf, NamedArrayBase) else None
+        names = axis_names_at("named_jit", tree, path, leaf)
         found += [(root + keystr(path), names)] * len(jax.tree_util.tree_leaves(leaf))
     return found
 

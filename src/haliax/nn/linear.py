@@ -175,7 +175,7 @@ class MoELinear(eqx.Module):
     Args:
         weight: The maps, with the axes `Experts`, `In` and `Out`. An axis of `In` and `Out` is called `<name>_in` as an
             input.
-        bias: The shifts, with the axes `Experts` and `Out`; None for no shift.
+        bias: The shift, with the axes `Out`; one for each expert if it has the axes `Experts` too; None for no shift.
         Experts: The axes of the experts.
         In: The axes that are contracted.
         Out: The axes that take their place.
@@ -208,7 +208,7 @@ class MoELinear(eqx.Module):
             In: The input axes.
             Out: The output axes; one that is an input axis too replaces it.
             key: The random key.
-            use_bias: Whether to shift; the shifts are 0 at first.
+            use_bias: Whether to shift, all experts alike; the shift is 0 at first.
             out_first: Whether the weight has the output axes before the input axes.
             init_scale: A factor on the initial weights.
             use_gmm: Whether to use a kernel of tokamax where there is one.
@@ -222,7 +222,7 @@ class MoELinear(eqx.Module):
         maps = outer + inner if out_first else inner + outer
         weight: Any = truncated_normal(key, experts + maps, -3, 3)
         weight = weight * (init_scale / max(1, axis_size(In)) ** 0.5)
-        bias = creation.zeros(experts + outer) if use_bias else None
+        bias = creation.zeros(Out) if use_bias else None
         return MoELinear(weight, bias, Experts, In, Out, use_gmm)
 
     def __call__(self, inputs: A, group_sizes: NamedArrayBase, *, key: jax.Array | None = None) -> A:
@@ -235,7 +235,8 @@ class MoELinear(eqx.Module):
             key: Not used; layers take one.
 
         Returns:
-            An array with the other axes of `inputs`, then `Out`. Rows that belong to no expert are 0.
+            An array with the other axes of `inputs`, then `Out`. Rows that belong to no expert are 0, before they are
+            shifted as all are.
 
         Raises:
             ValueError: If an axis is missing or has another size, or there is not one axis of rows.
@@ -246,12 +247,14 @@ class MoELinear(eqx.Module):
         outer = axis_name(axis_spec_to_tuple(self.Out))
         if not set(names).isdisjoint(outer):
             raise duplicate_axes("MoELinear", (*names, *outer), "Rename the axis that the output axis repeats.")
-        operands = (inputs, self.weight, self.bias, group_sizes)
+        experts = axis_name(axis_spec_to_tuple(self.Experts))
+        shared = self.bias is not None and set(experts).isdisjoint(self.bias.axis_names)
+        operands = (inputs, self.weight, None if shared else self.bias, group_sizes)
         try:
             y = self._apply(names, *operands)
         except (*REFUSALS, NotImplementedError) as refusal:  # JAX has no rule for explicit axes here
             y = by_name("MoELinear", refusal, lambda *operands: self._apply(names, *operands), *operands)
-        return auto_sharded(y)
+        return auto_sharded(elementwise.add(y, self.bias) if shared else y)
 
     def _apply(self, names: tuple[str, ...], inputs: A, weight: Any, bias: Any, group_sizes: NamedArrayBase) -> A:
         """The result for operands whose axes are known to fit; `names` are the batch axes and that of the rows."""

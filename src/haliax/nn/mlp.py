@@ -16,6 +16,9 @@ from haliax._src.jax_helpers import as_key, maybe_rng_split
 from haliax.nn.activations import relu
 from haliax.nn.linear import Linear
 
+DEFAULT_WIDTH_NAME = "mlp"
+"""The name of the axis of hidden states, if only its size is given."""
+
 
 class MLP(eqx.Module):
     """Linear layers with an activation after each but the last.
@@ -66,7 +69,7 @@ class MLP(eqx.Module):
         """
         check_integer("MLP.init", "depth", depth, 0)
         check_callable("MLP.init", activation, "activation")
-        Width = Axis("mlp", width) if isinstance(width, int) else width
+        Width = Axis(DEFAULT_WIDTH_NAME, width) if isinstance(width, int) else width
         if not isinstance(Width, Axis):
             raise wrong_type("MLP.init", "width", width, "an Axis or a size")
         key = as_key("MLP.init", key)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from haliax._src.along import Along, along, with_axis
 from haliax._src.axis import Axis
-from haliax._src.checkpointing import RematName, ScanCheckpointPolicy
+from haliax._src.checkpointing import ScanCheckpointPolicy, ScanCheckpointSpec as ScanCheckpointSpec
 from haliax._src.errors import problem
 from haliax._src.jax_helpers import ensure_scalar, filter_checkpoint, is_jax_array_like
 from haliax._src.scan import as_pair, is_named_or_shaped_array_like, is_traceable, plan_inputs, scan
@@ -33,7 +33,6 @@ CarryT = TypeVar("CarryT")
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 P = ParamSpec("P")
 
-Remat = bool | RematName | ScanCheckpointPolicy
 Unroll = int | bool | None
 
 
@@ -90,7 +89,7 @@ class BlockFoldable(ModuleWithStateDictSerialization, Generic[M]):
         Block: Axis,
         module: type[LayerT],
         *,
-        gradient_checkpointing: Remat = False,
+        gradient_checkpointing: ScanCheckpointSpec = False,
         prevent_cse: bool | None = None,
     ) -> ModuleInit[BlockFoldable[LayerT]]:
         """Make a function that makes the layers, by `module.init`.
@@ -233,7 +232,7 @@ class Stacked(BlockFoldable[M], Generic[M]):
         Block: Axis,
         module: type[LayerT],
         *,
-        gradient_checkpointing: Remat = False,
+        gradient_checkpointing: ScanCheckpointSpec = False,
         prevent_cse: bool | None = None,
     ) -> ModuleInit[Stacked[LayerT]]:
         """See `BlockFoldable.init`; the layers are made at once, by `haliax.vmap`."""
@@ -318,7 +317,7 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
         Block: Axis,
         module: type[LayerT],
         *,
-        gradient_checkpointing: Remat = False,
+        gradient_checkpointing: ScanCheckpointSpec = False,
         prevent_cse: bool | None = None,
     ) -> ModuleInit[BlockSeq[LayerT]]:
         """See `BlockFoldable.init`; the layers are made one after the other."""
@@ -391,7 +390,7 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
         return {"blocks": None}
 
 
-def _policy(gradient_checkpointing: Remat, prevent_cse: bool | None) -> ScanCheckpointPolicy:
+def _policy(gradient_checkpointing: ScanCheckpointSpec, prevent_cse: bool | None) -> ScanCheckpointPolicy:
     policy = ScanCheckpointPolicy.from_bool_or_str(gradient_checkpointing)
     return policy if prevent_cse is None else dataclasses.replace(policy, prevent_cse=prevent_cse)
 
