@@ -42,7 +42,6 @@ def in_force(mesh):
 class Model(eqx.Module):
     up: NamedArray
     down: NamedArray
-    dropout: float = eqx.field(static=True, default=0.0)
 
     @staticmethod
     def init(seed: int = 0) -> Model:
@@ -291,7 +290,8 @@ class Trainer:
     def loss(self, model: Model, x: NamedArray) -> tuple[jax.Array, jax.Array]:
         """The mean over the batch, and the loss of each example as a raw array."""
         with hax.axis_mapping(COMPUTE):
-            losses = hax.mean((model(hax.auto_sharded(x)) - x) ** 2, "embed")
+            x = hax.auto_sharded(x)
+            losses = hax.mean((model(x) - x) ** 2, "embed")
             return hax.mean(losses).scalar(), losses.array
 
     def _step(self, state: State, batch: tuple[NamedArray, ...], kwargs: dict[str, Any], _no_hooks=False) -> Result:
