@@ -1,5 +1,7 @@
 """Behaviour that programs of the 1.4 line rely on, and that no signature shows: found by `make conformance`."""
 
+import importlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 import haliax as hax
 from haliax import Axis, nn
 from haliax._src.state_dict import default_eqx_module_from_state_dict, default_eqx_module_to_state_dict
+from haliax.nn.normalization import LayerNormBase
 
 A, B, C = hax.make_axes(a=2, b=3, c=4)
 BATCH, SEQ = hax.make_axes(batch=3, seq=5)
@@ -191,3 +194,36 @@ def test_a_size_is_that_of_the_part_with_the_name_of_its_axis():
         result = hax.rearrange(x, "{(H: h H)} -> h H ...", **sizes)
         assert result.shape == {"h": 3, "H": 2, "C": 2}
         assert np.array_equal(result.array, np.arange(12).reshape(3, 2, 2))
+
+
+# names for annotations, and constants, that programs import from where they were
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("haliax", ["NamedOrNumeric", "Scalar", "DTypeLike"]),
+        ("haliax.core", ["NamedOrNumeric", "NamedIndex", "SliceSpec", "GatherScatterModeStr"]),
+        ("haliax.partitioning", ["Mesh"]),
+        ("haliax.nn.scan", ["ScanCheckpointSpec", "ScanCheckpointPolicy"]),
+        ("haliax.nn.mlp", ["DEFAULT_WIDTH_NAME"]),
+    ],
+)
+def test_names_that_annotations_use(module, names):
+    assert [name for name in names if not hasattr(importlib.import_module(module), name)] == []
+
+
+def test_a_policy_of_a_short_form_by_its_other_name():
+    assert nn.ScanCheckpointPolicy._mk("offload") == nn.ScanCheckpointPolicy.from_bool_or_str("offload")
+
+
+class Doubled(LayerNormBase):
+    """A normalisation of a user, which has all of its call to itself."""
+
+    def __call__(self, x):
+        return 2 * x
+
+
+def test_a_normalisation_needs_a_call_and_nothing_else():
+    layer = Doubled.init(A)
+    assert layer(hax.ones(A)).array.tolist() == [2.0, 2.0]
+    with pytest.raises(TypeError, match="__call__"):
+        LayerNormBase.init(A)

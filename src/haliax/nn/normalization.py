@@ -166,6 +166,7 @@ class LayerNormBase(ModuleWithStateDictSerialization):
         bias = creation.zeros(axis) if use_bias else None
         return cls(axis, weight, bias, eps, dtype)
 
+    @abstractmethod
     def __call__(self, x: A) -> A:
         """Normalise an array over the axes of the layer.
 
@@ -178,18 +179,6 @@ class LayerNormBase(ModuleWithStateDictSerialization):
         Raises:
             ValueError: If an axis is missing or has another size.
         """
-        require_inputs(type(self).__name__, x, self.axis)
-        dtype: Any = self.dtype
-        if dtype is None:
-            dtype = jnp.promote_types(x.array.dtype, jnp.float32)
-        y: Any = self._normalize(elementwise.astype(x, dtype))
-        if jnp.issubdtype(x.array.dtype, jnp.inexact):
-            y = y.astype(x.array.dtype)
-        if self.weight is not None:
-            y = y * self.weight.astype(y.dtype)
-        if self.bias is not None:
-            y = y + self.bias.astype(y.dtype)
-        return y
 
     def flatten_for_export(self) -> Self:
         """The layer with one axis, as torch's layer keeps its arrays: `__OUT` in the place of several."""
@@ -211,12 +200,30 @@ class LayerNormBase(ModuleWithStateDictSerialization):
         bias = None if self.bias is None else change(self.bias)
         return dataclasses.replace(self, axis=axis, weight=weight, bias=bias)
 
+
+class _Normalization(LayerNormBase):
+    """A layer that normalises in float32 at least, then scales and shifts in the dtype of its input."""
+
+    def __call__(self, x: A) -> A:
+        require_inputs(type(self).__name__, x, self.axis)
+        dtype: Any = self.dtype
+        if dtype is None:
+            dtype = jnp.promote_types(x.array.dtype, jnp.float32)
+        y: Any = self._normalize(elementwise.astype(x, dtype))
+        if jnp.issubdtype(x.array.dtype, jnp.inexact):
+            y = y.astype(x.array.dtype)
+        if self.weight is not None:
+            y = y * self.weight.astype(y.dtype)
+        if self.bias is not None:
+            y = y + self.bias.astype(y.dtype)
+        return y
+
     @abstractmethod
     def _normalize(self, x: A) -> A:
         """The normalised array, in the dtype of `x`."""
 
 
-class LayerNorm(LayerNormBase):
+class LayerNorm(_Normalization):
     """A layer that normalises to mean 0 and variance 1; see `LayerNormBase` for its arguments.
 
     Source:
@@ -227,7 +234,7 @@ class LayerNorm(LayerNormBase):
         return standardize(x, self.axis, epsilon=self.eps)
 
 
-class RmsNorm(LayerNormBase):
+class RmsNorm(_Normalization):
     """A layer that normalises to a mean square of 1; see `LayerNormBase` for its arguments.
 
     Source:
