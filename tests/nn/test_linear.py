@@ -53,20 +53,6 @@ def test_lowers_to_one_product_without_transposes():
     assert text.count("stablehlo.transpose") == 0
 
 
-def test_initial_numbers():
-    """Facts: the numbers of the library that this one replaces, for the same key."""
-    expected = jax.random.truncated_normal(KEY, -3, 3, (4, 3)) / np.sqrt(3)
-    np.testing.assert_allclose(Linear.init(C, D, key=KEY).weight.array, expected, rtol=1e-6)
-    np.testing.assert_allclose(
-        Linear.init(C, D, key=KEY).weight.array[0], [0.93036699, 1.15510643, -0.24961625], rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        Linear.init(C, D, key=KEY, out_first=False, init_scale=2).weight.array.ravel()[:2], [1.86073399, 2.31021285]
-    )
-    assert Linear.init(C, D, key=KEY, use_bias=False).bias is None
-    np.testing.assert_array_equal(Linear.init(C, D, key=KEY).bias.array, 0)
-
-
 @pytest.mark.parametrize(("In", "Out", "result"), [(D, D, "bcd"), (D, Axis("d", 7), "bcd"), ((C, D), (D, E), "bde")])
 @pytest.mark.parametrize("out_first", [True, False])
 def test_an_output_axis_replaces_the_input_axis_of_its_name(In, Out, result, out_first):
