@@ -114,12 +114,12 @@ def flatten_axes(array: A, old_axes: AxisSelection, new_axis: AxisSelector) -> A
 def flatten_all_axes_but(
     a: A, axis_name: str, axis: AxisSelection, reorder_to_front: bool = False
 ) -> tuple[A, Callable[[A], A]]:
-    """Merge all axes but some into one, and get a function that takes them apart again.
+    """Merge axes into one, and get a function that takes them apart again; all axes but these are kept.
 
     Args:
         a: A named array with any axes.
-        axis_name: The name of the new axis, which has size 1 if there is no other axis.
-        axis: The axes to keep.
+        axis_name: The name of the new axis, which has size 1 if there is nothing to merge.
+        axis: The axes to merge, in the order in which to merge them.
         reorder_to_front: Whether the new axis comes first, rather than in the place of the first axis that it replaces.
 
     Returns:
@@ -134,8 +134,7 @@ def flatten_all_axes_but(
         `jax.numpy.reshape`
     """
     op = "flatten_all_axes_but"
-    kept = require_named(op, a).require_axes(op, axis)
-    merged = tuple(dim for dim in range(len(a.axis_names)) if dim not in kept)
+    merged = require_named(op, a).require_axes(op, axis)
     flat = _merge(op, a, merged, axis_name)
     if reorder_to_front:
         flat = axis_spec_rearrange(flat, (axis_name, ...))
