@@ -77,8 +77,8 @@ def make(name) -> Any:
     return jax.tree.map(fill, eqx.filter_eval_shape(MODULES[name]))
 
 
-def stacked(kind=hnn.Stacked):
-    return kind.init(L, hnn.Linear)(E, (H, D), key=jax.random.split(KEY, L.size))
+def stacked(kind=hnn.Stacked, **options):
+    return kind.init(L, hnn.Linear)(E, (H, D), key=jax.random.split(KEY, L.size), **options)
 
 
 MODULES = {
@@ -88,6 +88,8 @@ MODULES = {
     "linear from nothing": lambda: hnn.Linear.init((), E, key=KEY),
     "linear to nothing": lambda: hnn.Linear.init(E, (), key=KEY),
     "linear to itself": lambda: hnn.Linear.init((E, H), (E, D), key=KEY),
+    "output by muP": lambda: hnn.Linear.init((E, H), D, key=KEY, reparam_cls=hnn.mup.OutputLinearMup),
+    "outputs by muP": lambda: stacked(reparam_cls=hnn.mup.OutputLinearMup),
     "layer norm": lambda: hnn.LayerNorm.init((H, D)),
     "rms norm": lambda: hnn.RmsNorm.init(E, use_bias=False),
     "embedding": lambda: hnn.Embedding.init(V, (H, D), key=KEY),

@@ -93,6 +93,11 @@ def test_numbers_and_foreign_byte_orders_and_views(tmp_path):
     assert equal(load_state_dict(str(tmp_path / "file")), {**state, **expected})
 
 
+def test_none_has_no_entry(tmp_path):
+    save_state_dict({"bias": None, "weight": values(3)}, tmp_path)
+    assert equal(load_state_dict(tmp_path), {"weight": values(3)})
+
+
 def test_typed_keys_are_saved_as_their_numbers(tmp_path):
     keys = hax.NamedArray(jax.random.split(jax.random.key(0), 3), ("x",))
     save_state_dict({"keys": keys.array}, tmp_path / "file")

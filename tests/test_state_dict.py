@@ -20,6 +20,7 @@ from haliax.state_dict import (
     flatten_modules_for_export,
     from_state_dict,
     from_torch_compatible_state_dict,
+    save_state_dict,
     to_numpy_state_dict,
     to_state_dict,
     to_torch_compatible_state_dict,
@@ -27,7 +28,7 @@ from haliax.state_dict import (
     with_prefix,
 )
 from helpers import compilations
-from state_dict_modules import MODULES, D, H, Holder, make, same, shapes_of, stacked
+from state_dict_modules import KEY, MODULES, D, H, Holder, make, same, shapes_of, stacked
 
 
 def shapes(state_dict) -> dict[str, Any]:
@@ -91,6 +92,12 @@ def test_a_stack_and_a_list_of_layers_have_one_state_dict(one, other):
     assert same(to_numpy_state_dict(from_state_dict(one, to_state_dict(other))), to_numpy_state_dict(other))
 
 
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "methods of its own"])
+def test_a_template_has_the_names_and_shapes_of_the_module(name):
+    module = make(name)
+    assert shapes(to_state_dict(shapes_of(module))) == shapes(to_state_dict(module))
+
+
 @pytest.mark.parametrize(
     ("prefix", "leaf", "name"),
     [(None, None, None), ("a", None, "a"), (None, "b", "b"), ("a", "b", "a.b"), ("a.b", "c", "a.b.c"), ("", "b", ".b")],
@@ -147,6 +154,35 @@ def test_round_trips_of_sharded_modules(kind, request):
         with context:
             assert same(to_torch_compatible_state_dict(sharded), to_torch_compatible_state_dict(module))
             assert same(from_state_dict(module, to_state_dict(sharded)), module)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("output by muP", 1 / 8), ("outputs by muP", 1 / 4)])
+def test_a_weight_has_its_scale_in_a_state_dict(name, factor, tmp_path, mesh):
+    """Other libraries have no factor on the output of a layer."""
+    module, numbers = make(name), np.arange(100, dtype=np.float32)
+    for convert in (to_state_dict, to_numpy_state_dict, to_torch_compatible_state_dict, jax.jit(to_state_dict)):
+        found = {"weight": [], "bias": []}
+        for name, value in convert(module).items():
+            found[name.split(".")[-1]].extend(np.ravel(value))
+        np.testing.assert_allclose(found["weight"], numbers[: len(found["weight"])] * factor, rtol=1e-6)
+        np.testing.assert_array_equal(found["bias"], numbers[: len(found["bias"])])
+    save_state_dict(to_numpy_state_dict(module), tmp_path)
+    for loaded in (
+        from_state_dict(module, tmp_path, mesh=mesh, sharding={"E": "data"}),
+        from_torch_compatible_state_dict(shapes_of(module), to_torch_compatible_state_dict(module)),
+        jax.jit(lambda d: from_state_dict(module, d))(to_state_dict(module)),
+    ):
+        for have, want in zip(jax.tree.leaves(loaded), jax.tree.leaves(module), strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-6)
+
+
+def test_scales_are_exact_in_narrow_dtypes():
+    layer = hnn.Linear.init(hax.Axis("in", 768), (), key=KEY, reparam_cls=hnn.mup.OutputLinearMup)
+    layer = jax.tree.map(lambda x: jnp.full_like(x, 768, jnp.bfloat16), layer)
+    for convert in (to_state_dict, to_numpy_state_dict):
+        found = convert(layer)
+        assert found["weight"].dtype == jnp.bfloat16 and (found["weight"] == 1).all()
+        assert same(from_state_dict(layer, found), layer)
 
 
 def test_without_flattening():

@@ -16,6 +16,7 @@ from haliax.state_dict import (
     StateDictError,
     from_state_dict,
     from_torch_compatible_state_dict,
+    save_state_dict,
     to_numpy_state_dict,
     to_state_dict,
     with_prefix,
@@ -23,7 +24,8 @@ from haliax.state_dict import (
 from state_dict_modules import E, Holder, V, Wrapped, make, same
 
 
-def test_all_that_does_not_fit_is_listed():
+@pytest.mark.parametrize("strict", [None, True, "missing"])
+def test_all_that_does_not_fit_is_listed(strict):
     model = {"block": make("stacked"), "norm": make("layer norm")}
     state_dict = to_numpy_state_dict(model)
     state_dict["block.1.wieght"] = state_dict.pop("block.1.weight")
@@ -31,7 +33,7 @@ def test_all_that_does_not_fit_is_listed():
     state_dict["step"] = np.ones(())
     del state_dict["norm.bias"]
     with pytest.raises(StateDictError) as error:
-        from_state_dict(model, state_dict)
+        from_state_dict(model, state_dict, strict=strict)
     assert str(error.value) == (
         "from_state_dict: the state dict and dict differ in 5 places:\n"
         "  does not fit: 'block.0.bias' has shape (3, 2); expected (H=2, D=3)\n"
@@ -78,9 +80,30 @@ def test_not_strict_keeps_what_is_missing():
 def test_only_names_with_the_prefix_count():
     linear = make("linear")
     state_dict = {**to_numpy_state_dict(linear, "a"), "ab.weight": np.ones(1), "b": np.ones(1)}
-    assert same(from_state_dict(linear, state_dict, "a"), linear)
+    assert same(from_state_dict(linear, state_dict, "a", strict=True), linear)
     with pytest.raises(StateDictError, match=r"extra: 'a\.c'"):
-        from_state_dict(linear, {**state_dict, "a.c": np.ones(1)}, "a")
+        from_state_dict(linear, {**state_dict, "a.c": np.ones(1)}, "a", strict=True)
+
+
+@pytest.mark.parametrize("load", [from_state_dict, from_torch_compatible_state_dict])
+def test_what_is_extra_is_an_error_in_a_file_and_not_among_arrays_by_name(load, tmp_path):
+    linear, name = make("linear"), type(make("linear")).__name__
+    state_dict = {**to_numpy_state_dict(linear), "rotary.inv_freq": np.ones(2, np.float32)}
+    save_state_dict(state_dict, tmp_path)
+    assert same(load(linear, state_dict), linear)
+    for given, strict in [(tmp_path, None), (tmp_path, True), (state_dict, True)]:
+        with pytest.raises(StateDictError) as error:
+            load(linear, given, strict=strict)
+        assert str(error.value) == (
+            f"{load.__name__}: the state dict and {name} differ in 1 place:\n"
+            "  extra: 'rotary.inv_freq'\n"
+            'Pass strict="missing" to leave what is extra.'
+        )
+    for strict in ("missing", False):
+        assert same(load(linear, tmp_path, strict=strict), linear)
+    for given in ({"weight": state_dict["weight"]}, {}):
+        with pytest.raises(StateDictError, match=r"missing: 'bias' \(V=6\)"):
+            load(linear, given)
 
 
 def test_own_methods_may_load_parts_and_rename():
@@ -124,6 +147,8 @@ def test_own_methods_may_load_parts_and_rename():
         (lambda: from_state_dict(Holder(1.5), {"a": np.ones(2)}), StateDictError,
          "from_state_dict: the state dict and Holder differ in 1 place:\n"
          "  does not fit: 'a' has shape (2,); expected a number"),
+        (lambda: from_state_dict(make("linear"), {}, strict="extra"), ValueError,
+         "from_state_dict: strict is 'extra'; expected True, False or \"missing\"."),
         (lambda: from_state_dict(make("linear"), {}, sharding="best_effort"), ValueError,
          "from_state_dict: there is no mesh. Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."),
         (lambda: from_state_dict(make("linear"), {}, mesh=hax.make_mesh({"data": 8}), sharding="even"), ValueError,

@@ -75,6 +75,10 @@ class ModuleWithStateDictSerialization(eqx.Module):
         """Other names for some of the fields; None for a field whose parts have names without it."""
         return {}
 
+    def _state_dict_scales(self) -> Mapping[str | None, float]:
+        """Factors that the arrays of some fields have in a state dict, by the names that the fields have there."""
+        return {}
+
 
 @eager_scope()
 def load_state_dict(path: PathLike, *, mesh: MeshLike | None = None, sharding: LayoutRule | None = None) -> StateDict:

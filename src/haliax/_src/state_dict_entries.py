@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
@@ -16,9 +16,12 @@ from haliax._src.safetensors_io import StoredTensor
 from haliax._src.state_dict_layouts import Layout
 from haliax._src.tensor_parts import everything, put
 
+Strict: TypeAlias = bool | Literal["missing"]
+"""What is an error: missing and extra entries, missing ones alone, neither."""
+
 
 class StateDictError(ValueError, KeyError):
-    """Entries of a state dict are missing, left over, or do not fit; a KeyError too, as it was for missing ones."""
+    """Entries of a state dict are missing, extra, or do not fit; a KeyError too, as it was for missing ones."""
 
     __str__ = ValueError.__str__  # that of KeyError shows a repr
 
@@ -140,8 +143,8 @@ def loading_now() -> Loading:
     return loading
 
 
-def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], prefix: str | None, strict: bool) -> None:
-    """Raise one error for all that is missing, left over, or does not fit.
+def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], prefix: str | None, strict: Strict) -> None:
+    """Raise one error for all that is missing, extra, or does not fit.
 
     Args:
         op: The operation.
@@ -149,7 +152,7 @@ def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], pref
         loading: What the walk has found out.
         entries: The state dict.
         prefix: Names that begin otherwise are left alone.
-        strict: Whether missing and extra entries count.
+        strict: What is an error.
     """
     begin = "" if prefix is None else f"{prefix}."
     extra = [name for name in entries if str(name).startswith(begin) and name not in loading.used]
@@ -159,13 +162,17 @@ def check(op: str, what: str, loading: Loading, entries: Mapping[str, Any], pref
         missing = loading.missing
         near = nearest if len(missing) * len(extra) <= _MANY else lambda name, names: ""
         lines += [f"missing: {name!r}{shape}{near(name, extra)}" for name, shape in missing.items()]
-        lines += [f"extra: {name!r}{near(name, missing)}" for name in extra]
+        if strict is True or lines:  # what is extra may be what is missing, under another name
+            lines += [f"extra: {name!r}{near(name, missing)}" for name in extra]
     if not lines:
         return
     places = "1 place" if len(lines) == 1 else f"{len(lines)} places"
     given = f"the state dict and {what} differ in {places}"
-    can_be_left = strict and len(lines) > len(loading.unfit)
-    remedy = "\nPass strict=False to leave what is missing or extra." if can_be_left else ""
+    remedy = ""
+    if strict and loading.missing:
+        remedy = "\nPass strict=False to leave what is missing or extra."
+    elif strict is True and extra:
+        remedy = '\nPass strict="missing" to leave what is extra.'
     raise StateDictError(f"{op}: {given}:\n  " + "\n  ".join(lines) + remedy)
 
 

@@ -16,16 +16,34 @@ import numpy as np
 from jax.core import Tracer
 
 from haliax._src.array_base import NamedArrayBase
-from haliax._src.errors import format_shape, kind, wrong_type
+from haliax._src.errors import bad_value, format_shape, kind, wrong_type
 from haliax._src.jax_compat import eager_scope
 from haliax._src.jax_helpers import is_typed_key
 from haliax._src.resources import MeshLike
 from haliax._src.safetensors_io import StoredTensor
-from haliax._src.state_dict_entries import Entries, Loaded, Loading, check, is_loading, loading_now, loading_scope
+from haliax._src.state_dict_entries import (
+    Entries,
+    Loaded,
+    Loading,
+    Strict,
+    check,
+    is_loading,
+    loading_now,
+    loading_scope,
+)
 from haliax._src.state_dict_layouts import Layout, LayoutRule, layout_rule, struct_of
-from haliax._src.state_dict_naming import is_number, named_leaf, one_layer, own_method, parts_of, raw_array, with_prefix
+from haliax._src.state_dict_naming import (
+    is_number,
+    named_leaf,
+    one_layer,
+    own_method,
+    parts_of,
+    raw_array,
+    scales_of,
+    with_prefix,
+)
 from haliax._src.tensor_files import PathLike, open_tensors
-from haliax._src.tensor_parts import as_tensor, stack
+from haliax._src.tensor_parts import as_tensor, scale, stack
 from haliax._src.tree import is_layer_stack
 
 T = TypeVar("T")
@@ -43,7 +61,7 @@ def from_state_dict(
     *,
     mesh: MeshLike | None = None,
     sharding: LayoutRule | None = None,
-    strict: bool = True,
+    strict: Strict | None = None,
 ) -> T:
     """A module with the arrays of a state dict.
 
@@ -59,13 +77,15 @@ def from_state_dict(
             stands for the layers of a stack, and of its shape, as a `jax.ShapeDtypeStruct` or a NamedArray of one. The
             function returns a sharding, a PartitionSpec, or None for no split. Without mesh and sharding, arrays stay
             where they are, and others go to the default device.
-        strict: Whether missing and extra entries are an error. If not, what is missing is taken from the template.
+        strict: What is an error: True for missing and extra entries, `"missing"` for missing ones, False for neither;
+            what is missing is then taken from the template. By default True for a file, and `"missing"` for arrays by
+            name, which may be those of something bigger.
 
     Returns:
         A module like the template, with arrays in the dtypes of the state dict.
 
     Raises:
-        StateDictError: If entries are missing, left over (of those with the prefix), or do not fit. It lists them all.
+        StateDictError: If entries are missing, extra (of those with the prefix), or do not fit. It lists them all.
         TensorFileError: If a file is truncated, corrupt or of another kind.
         ValueError: If a layout does not fit. Nothing has been read then.
 
@@ -91,11 +111,16 @@ def default_eqx_module_from_state_dict(mod: T, state_dict: Mapping[str, Any], pr
     Raises:
         StateDictError: See `from_state_dict`.
     """
-    return settle(load("from_state_dict", _load_parts, mod, state_dict, prefix, strict=True), None)
+    return settle(load("from_state_dict", _load_parts, mod, state_dict, prefix, strict=None), None)
 
 
 def load(
-    op: str, walker: Walk, template: Any, state_dict: Mapping[str, Any] | PathLike, prefix: str | None, strict: bool
+    op: str,
+    walker: Walk,
+    template: Any,
+    state_dict: Mapping[str, Any] | PathLike,
+    prefix: str | None,
+    strict: Strict | None,
 ) -> Any:
     """Walk over a template, and check at the end that all is well; a walk within another is checked with that one.
 
@@ -105,11 +130,13 @@ def load(
         template: The template.
         state_dict: Arrays by name, or a file.
         prefix: What all names begin with.
-        strict: Whether missing and extra entries are an error.
+        strict: What is an error; see `from_state_dict`.
 
     Returns:
         The template with `Loaded` in the place of its arrays.
     """
+    if strict not in (True, False, "missing", None):
+        raise bad_value(op, f"strict is {strict!r}", 'expected True, False or "missing"')
     if not isinstance(state_dict, Mapping | str | os.PathLike):
         raise wrong_type(op, "state_dict", state_dict, "a mapping from names to arrays, or the path of a file")
     entries: Mapping[str, Any] = state_dict if isinstance(state_dict, Mapping) else open_tensors(state_dict)
@@ -118,6 +145,8 @@ def load(
     loading = Loading(set(), {}, [], [])
     with loading_scope(loading):
         loaded = walker(template, Entries(entries, loading), prefix)
+    if strict is None:
+        strict = "missing" if isinstance(state_dict, Mapping) else True
     check(op, type(template).__name__, loading, entries, prefix, strict)
     return loaded
 
@@ -146,8 +175,20 @@ def _load_parts(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> An
     found = parts_of(tree)
     if found is None:
         return _load_leaf(tree, entries, prefix)
-    parts, treedef = found
-    return treedef.unflatten([walk(part, entries, with_prefix(prefix, name)) for name, part in parts])
+    (parts, treedef), scales = found, scales_of(tree)
+    loaded = [walk(part, entries, with_prefix(prefix, name)) for name, part in parts]
+    return treedef.unflatten(
+        _scaled(part, 1 / scales.get(name, 1)) for (name, _), part in zip(parts, loaded, strict=True)
+    )
+
+
+def _scaled(tree: Any, factor: float) -> Any:
+    """What was loaded, times a number."""
+
+    def scaled(leaf: Any) -> Any:
+        return dataclasses.replace(leaf, tensor=scale(leaf.tensor, factor)) if isinstance(leaf, Loaded) else leaf
+
+    return tree if factor == 1 else jax.tree.map(scaled, tree)
 
 
 def as_loaded(tree: Any, prefix: str | None) -> Any:

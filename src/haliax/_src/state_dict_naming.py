@@ -18,6 +18,7 @@ from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import problem
 from haliax._src.jax_compat import eager_scope
 from haliax._src.jax_helpers import is_jax_array_like
+from haliax._src.tensor_parts import scale
 from haliax._src.tree import is_layer_stack
 
 Mod = TypeVar("Mod", bound=eqx.Module)
@@ -101,6 +102,11 @@ def _part_name(key: Any) -> str:
     return str(key)
 
 
+def scales_of(node: Any) -> Mapping[str | None, float]:
+    """What the arrays of some parts of a module are multiplied by in a state dict, by the names of the parts."""
+    return node._state_dict_scales() if hasattr(node, "_state_dict_scales") else {}
+
+
 def is_number(x: Any) -> bool:
     """Whether a leaf is a plain number, which a state dict may have or lack."""
     return isinstance(x, bool | int | float | complex)
@@ -152,7 +158,8 @@ def default_eqx_module_to_state_dict(mod: Any, prefix: str | None = None) -> Sta
         return _merged(to_state_dict(layer, with_prefix(prefix, str(i))) for i, layer in enumerate(layers_of(mod)))
     found = parts_of(mod)
     if found is not None:
-        return _merged(to_state_dict(part, with_prefix(prefix, name)) for name, part in found[0])
+        scales = scales_of(mod)
+        return _merged(_scaled(to_state_dict(part, with_prefix(prefix, n)), scales.get(n, 1)) for n, part in found[0])
     value = mod if is_number(mod) else raw_array(mod)
     if value is None:
         return {}
@@ -170,6 +177,10 @@ def _merged(dicts: Iterable[Mapping[str, Any]]) -> StateDict:
     return merged
 
 
+def _scaled(state_dict: StateDict, factor: float) -> StateDict:
+    return {name: value if is_number(value) else scale(value, factor) for name, value in state_dict.items()}
+
+
 def named_leaf(op: str, name: str | None) -> str:
     """The name of a leaf, or an error if it has none."""
     if name is None:
@@ -180,7 +191,10 @@ def named_leaf(op: str, name: str | None) -> str:
 
 def layers_of(stack: Any) -> Iterable[Any]:
     """The layers of a stack; those of numpy arrays are views, for which nothing is compiled."""
-    if not any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(stack)):
+    leaves = jax.tree.leaves(stack)
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+        return [one_layer(stack)] * stack.Block.size
+    if not any(isinstance(leaf, np.ndarray) for leaf in leaves):
         return stack.unstacked()
     leaves, treedef = jax.tree.flatten(one_layer(stack))
     arrays = jax.tree.leaves(stack.stacked)

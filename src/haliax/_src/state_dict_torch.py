@@ -17,6 +17,7 @@ from haliax._src.array_base import NamedArrayBase
 from haliax._src.jax_compat import eager_scope
 from haliax._src.jax_helpers import is_jax_array_like, is_typed_key
 from haliax._src.resources import MeshLike
+from haliax._src.state_dict_entries import Strict
 from haliax._src.state_dict_layouts import LayoutRule, layout_rule
 from haliax._src.state_dict_loading import as_loaded, from_state_dict, is_leaf, load, settle, walk
 from haliax._src.state_dict_naming import (
@@ -118,7 +119,7 @@ def from_torch_compatible_state_dict(
     prefix: str | None = None,
     mesh: MeshLike | None = None,
     sharding: LayoutRule | None = None,
-    strict: bool = True,
+    strict: Strict | None = None,
 ) -> T:
     """A module with the arrays of a state dict in the names and shapes of torch.
 
@@ -129,13 +130,14 @@ def from_torch_compatible_state_dict(
         prefix: What all names begin with, without the dot.
         mesh: The mesh to put the arrays on; see `from_state_dict`.
         sharding: The layouts, for the axes of the template; see `from_state_dict`.
-        strict: Whether missing and extra entries are an error.
+        strict: What is an error: True for missing and extra entries, `"missing"` for missing ones, False for neither.
+            By default True for a file, and `"missing"` for arrays by name; see `from_state_dict`.
 
     Returns:
         A module like the template.
 
     Raises:
-        StateDictError: If entries are missing, left over (of those with the prefix), or do not fit.
+        StateDictError: If entries are missing, extra (of those with the prefix), or do not fit.
         TensorFileError: If a file is truncated, corrupt or of another kind.
         ValueError: If a layout does not fit.
 

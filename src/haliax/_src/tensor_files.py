@@ -107,7 +107,7 @@ def save_state_dict(state_dict: Mapping[str, Any], path: PathLike, *, max_shard_
     is gathered on its host.
 
     Args:
-        state_dict: Arrays, of numpy or on devices in any layout, and numbers, by name.
+        state_dict: Arrays, of numpy or on devices in any layout, and numbers, by name; None for no entry.
         path: The file, or a folder, in which it is `model.safetensors`. A file there is replaced.
         max_shard_size: The most bytes of tensors in a file. A bigger state dict is written as Hugging Face does it: as
             `model-00001-of-00003.safetensors` and so on, and `model.safetensors.index.json`, which says what is where.
@@ -127,7 +127,7 @@ def save_state_dict(state_dict: Mapping[str, Any], path: PathLike, *, max_shard_
         if max_shard_size is not None and max_shard_size < 1:
             raise bad_value("save_state_dict", f"max_shard_size is {max_shard_size}", "expected bytes, or None")
         file = _file_of("save_state_dict", path)
-        values = {name: _checked(name, value) for name, value in state_dict.items()}
+        values = {name: _checked(name, value) for name, value in state_dict.items() if value is not None}
     except Exception as error:
         failure = error
     _agree(failure)

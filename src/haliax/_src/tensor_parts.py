@@ -98,6 +98,43 @@ class StackedTensor:
         return StackedTensor(tuple(part.reshape(shape[1:]) for part in self.parts))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScaledTensor:
+    """A tensor times a number, block by block as it is read."""
+
+    tensor: Tensor
+    factor: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor."""
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the tensor."""
+        return self.tensor.dtype
+
+    def read(self, index: Index) -> np.ndarray:
+        """The block at an index, scaled."""
+        return scale(self.tensor.read(index), self.factor)
+
+    def reshape(self, shape: tuple[int, ...]) -> ScaledTensor:
+        """The same elements, row by row, in another shape."""
+        return ScaledTensor(self.tensor.reshape(shape), self.factor)
+
+
+def scale(value: Any, factor: float) -> Any:
+    """A value of a state dict times a number, in its own dtype; what is still to be read is scaled then."""
+    if factor == 1 or isinstance(value, jax.ShapeDtypeStruct):
+        return value
+    if hasattr(value, "read"):
+        return ScaledTensor(value, factor)
+    # a dtype of few digits has no room for the factor, which would be off for all elements alike
+    wide = jnp.promote_types(value.dtype, jnp.float32)
+    return (value.astype(wide) * factor).astype(value.dtype)
+
+
 def as_tensor(value: Any) -> Any:
     """A value of a state dict as a tensor; what is on devices stays there."""
     if isinstance(value, jax.Array | StackedTensor) or hasattr(value, "read"):

@@ -142,6 +142,10 @@ class Linear(ModuleWithStateDictSerialization, ReparamEnabled):
         bias = None if self.bias is None else unflatten_axis(self.bias, "__OUT__", outer)
         return dataclasses.replace(self, weight=weight, bias=bias, In=template.In, Out=template.Out)
 
+    def _state_dict_scales(self) -> dict[str | None, float]:
+        """The factor on the output is part of the weight there: other libraries have no such factor."""
+        return {"weight": self.reparam.active_scale}
+
     @property
     def reparam(self) -> AbstractLinearReparam:
         """The parametrisation, for the axes of this layer."""
