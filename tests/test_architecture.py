@@ -13,7 +13,8 @@ SRC = ROOT / "src"
 ORDER = """
     __about__ _src
     types field testing
-    _src.util _src.callables _src.jax_compat _src.errors _src.refused _src.compile_utils _src.jax_helpers
+    _src.util _src.callables _src.jax_compat _src.errors _src.installation
+    _src.refused _src.compile_utils _src.jax_helpers
     _src.axis _src.axis_sets _src.axis_order _src.dslice axis
     _src.parsing _src.resources _src.kernels _src.layout_text _src.transfers _src.layouts
     _src.array_base _src.repr _src.treescope_view _src.array_protocols _src.annotations

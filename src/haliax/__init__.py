@@ -1,5 +1,6 @@
 """Named tensors for legible, scalable deep learning in JAX."""
 
+import haliax._src.installation as _installation
 from haliax import (
     axis as axis,
     core as core,
@@ -311,6 +312,8 @@ from haliax.poly import (
 )
 from haliax.ref import NamedRef as NamedRef, freeze as freeze, get as get, new_ref as new_ref, swap as swap
 from haliax.types import DTypeLike as DTypeLike, Scalar as Scalar
+
+_installation.warn_if_mixed(__path__[0])
 
 # fmt: off
 __all__ = [
