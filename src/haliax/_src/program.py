@@ -130,7 +130,7 @@ def _constrain_result(name: str, result: Any, mapping: FrozenMapping, mesh: Mesh
         if names is None:
             return leaf
         named = isinstance(leaf, NamedArrayBase)
-        shape = leaf._sizes() if named else np.shape(raw)
+        shape = leaf._sizes() if named else raw.shape
         raw = constrain(raw, layout_for(op, f"result{keystr(path)}", names, shape, mapping, mesh))
         return leaf.like(raw, names) if named else raw
 

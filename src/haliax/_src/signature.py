@@ -146,7 +146,7 @@ def axis_names_at(op: str, tree: Any, path: tuple[Any, ...], leaf: Any) -> tuple
     """The axis names of a leaf of a pytree: of a named array, or of a raw one in a field that declares them."""
     if isinstance(leaf, NamedArrayBase):
         return leaf.axis_names
-    return fitting_names(op, tree, path, np.ndim(leaf)) if isinstance(leaf, ABSTRACT) else None
+    return fitting_names(op, tree, path, len(leaf.shape)) if isinstance(leaf, ABSTRACT) else None
 
 
 def named_paths(root: str, tree: Any) -> list[tuple[str, tuple[str, ...] | None]]:
