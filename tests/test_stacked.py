@@ -1,7 +1,6 @@
 """Stacks and lists of layers against plain loops over their layers."""
 
 import functools
-import re
 
 import equinox as eqx
 import jax
@@ -282,20 +281,6 @@ def test_a_stack_of_twelve_traces_one_layer(remat):
     run(stack, X)
     run(stack, X + 1)
     assert called.traces == 1
-
-
-def operations(f, *args):
-    return sorted(re.findall(r"stablehlo\.\w+", jax.jit(f).lower(*args).as_text()))
-
-
-def test_a_stack_lowers_to_the_operations_of_lax_scan():
-    weights = hax.named(jnp.arange(6.0).reshape(3, 2), ("layers", "e"))
-    stack = Stacked.init(L, Pair)(weights)
-
-    def raw(w, x):
-        return jax.lax.scan(lambda x, w: (x * w + 1.0, x), x, w)
-
-    assert operations(lambda s, x: s.scan(x, shift=1.0), stack, X) == operations(raw, weights.array, X.array)
 
 
 def test_sharding_of_a_stack(mesh):

@@ -25,7 +25,8 @@ class ScanCheckpointPolicy:
 
     Args:
         save_carries: Whether to keep the carry of each step; "offload" keeps it in host memory.
-        save_inputs: Whether to keep the inputs of each step; "offload" keeps them in host memory.
+        save_inputs: Whether to keep the inputs of each step. They are part of what the scan runs over, and read from
+            there; only "offload" makes a copy, in host memory.
         save_block_internals: Whether to keep what a step computes: all of it, or the values of these names, given by
             `haliax.tree_checkpoint_name`.
         offload_block_internals: Names of values to keep in host memory.
@@ -111,7 +112,8 @@ class ScanCheckpointPolicy:
 
         def step(carry: Any, *args: Any, **kwargs: Any) -> Any:
             carry = tree_checkpoint_name(carry, carry_name)
-            args, kwargs = tree_checkpoint_name((args, kwargs), input_name)
+            if self.save_inputs == "offload":  # a name makes a copy, which nothing else needs
+                args, kwargs = tree_checkpoint_name((args, kwargs), input_name)
             return callable(carry, *args, **kwargs)
 
         policy = self._jax_policy(carry_name, input_name)
@@ -133,10 +135,9 @@ class ScanCheckpointPolicy:
         if self.simple:
             return None
         policies = jax.checkpoint_policies
-        chosen = [(self.save_carries, carry_name), (self.save_inputs, input_name)]
         if self.save_block_internals is True:
-            return policies.save_anything_except_these_names(*(name for save, name in chosen if not save))
-        saved = [name for save, name in chosen if save is True] + list(self.save_block_internals or ())
+            return policies.save_anything_except_these_names(*([] if self.save_carries else [carry_name]))
+        saved = ([carry_name] if self.save_carries is True else []) + list(self.save_block_internals or ())
         offloaded = self._offloads(carry_name, input_name)
         if offloaded:
             return policies.save_and_offload_only_these_names(
