@@ -34,6 +34,7 @@ ORDER = """
     _src.forced_host_shim _src.mesh_mismatch
     _src.signature _src.jit_options _src.jit_plan _src.differences _src.retraces _src.program _src.aot
     _src.hlo_collectives _src.explanation _src.explain _src.named_jit _src.shard_map partitioning
+    _src.call_costs bench
     _src.safetensors_io _src.tensor_parts _src.tensor_files
     _src.state_dict_naming _src.state_dict_layouts _src.state_dict_entries _src.state_dict_loading _src.state_dict_torch
     _src.state_dict state_dict
