@@ -37,7 +37,7 @@ WHERE = [
     (True, X, 0, "H W"),
     (jnp.array(False), X, Y, "H W D"),
     (hax.named(True, ()), X, -X, "H W"),
-    (hax.named(True, ()), 1, 2, ""),
+    (hax.named(True, ()), hax.named(1, ()), 2, ""),
 ]
 
 
@@ -55,6 +55,13 @@ def test_where(condition, x, y, names):
     result = hax.where(condition, x, y)
     same(result, names, plain)
     assert result.dtype == plain.dtype
+
+
+@pytest.mark.parametrize("x", [1, jnp.array(1), jnp.arange(3)], ids=str)
+def test_a_condition_without_axes_makes_nothing_named(x):
+    result = hax.where(hax.named(True, ()), x, 5)
+    assert isinstance(result, jax.Array)
+    np.testing.assert_array_equal(result, x)
 
 
 def test_where_of_raw_arrays():

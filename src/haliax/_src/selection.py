@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from haliax._src.array_base import A, require_named
+from haliax._src.array_base import A, NamedArrayBase, require_named
 from haliax._src.axis import Axis, AxisSelector
 from haliax._src.broadcasting import as_scalar
 from haliax._src.errors import bad_value, check_integer, wrong_type
@@ -38,8 +38,9 @@ def where(
         new_axis: Without `x` and `y`: the axis of the places found, whose size is how many to look for.
 
     Returns:
-        An array with the axes of the one that has the most of them. Without `x` and `y`: for each axis of `condition`,
-        an array of indices with axis `new_axis`.
+        An array with the axes of the one that has the most of them; a raw one if neither `x` nor `y` is named and
+        `condition` has no axes. Without `x` and `y`: for each axis of `condition`, an array of indices with axis
+        `new_axis`.
 
     Raises:
         ValueError: If one of `x` and `y`, or of `fill_value` and `new_axis`, is missing, or no array has all axes.
@@ -50,6 +51,8 @@ def where(
     if (x is None) != (y is None):
         raise bad_value("where", f"only {'y' if x is None else 'x'} was given", "expected both x and y, or neither")
     if x is not None:
+        if isinstance(condition, NamedArrayBase) and not condition.axis_names:
+            condition = condition.array  # it chooses as any scalar does, and makes nothing named
         return apply_aligned("where", jnp.where, condition, x, y)
     if fill_value is None or new_axis is None:
         remedy = "The number of places must be known in advance: it is a part of the shape."
