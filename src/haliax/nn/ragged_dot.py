@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -59,7 +60,7 @@ def ragged_dot(
     dtype = jnp.promote_types(lhs_.dtype, rhs_.dtype)
     with kernel.scope():
         operands = jnp.asarray(lhs_, dtype), jnp.asarray(rhs_, dtype), jnp.asarray(group_sizes_)
-        result = grouped_rows(*operands) if kernel.name == XLA else _by_tokamax(kernel.name, *operands)
+        result: Any = grouped_rows(*operands) if kernel.name == XLA else _by_tokamax(kernel.name, *operands)
     return jax.lax.psum(result, "model") if ar else result
 
 
@@ -178,10 +179,12 @@ def _no_cotangent(integers: jax.Array) -> np.ndarray:
 
 
 # by tokamax ---------------------------------------------------------------------------------------------------------
+#
+# Its kernels have a first derivative and, in general, no rule for `vmap`: a batch is computed one by one, and further
+# derivatives by XLA.
 
 
-def _by_tokamax(name: str, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    """The product by a kernel of tokamax, or by the best one it has."""
+def _kernel(name: str, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
     import tokamax  # noqa: PLC0415  # pyright: ignore[reportMissingImports]  (optional)
 
     # a kernel leaves the rows of no group as they are in memory, in the result and in the gradient alike
@@ -189,6 +192,44 @@ def _by_tokamax(name: str, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Arra
     lhs = jnp.where(is_in_group, lhs, 0)
     result = tokamax.ragged_dot(lhs, rhs, group_sizes, implementation=None if name == "tokamax" else name)
     return jnp.where(is_in_group, result, 0)
+
+
+def _gradients(rows: Callable[..., jax.Array], operands: Any, cotangent: jax.Array) -> Any:
+    lhs, rhs, group_sizes = operands
+    return jax.vjp(lambda lhs, rhs: rows(lhs, rhs, group_sizes), lhs, rhs)[1](cotangent)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _by_tokamax(name: str, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
+    """The product by a kernel of tokamax, or by the best one it has."""
+    return jax.custom_batching.sequential_vmap(functools.partial(_kernel, name))(lhs, rhs, group_sizes)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _gradients_by_tokamax(name: str, operands: Any, cotangent: jax.Array) -> Any:
+    gradients = functools.partial(_gradients, functools.partial(_kernel, name))
+    return jax.custom_batching.sequential_vmap(gradients)(operands, cotangent)
+
+
+def _by_tokamax_forward(name: str, *operands: jax.Array) -> Any:
+    return _by_tokamax(name, *operands), operands
+
+
+def _by_tokamax_backward(name: str, operands: Any, cotangent: jax.Array) -> Any:
+    gradients: Any = _gradients_by_tokamax(name, operands, cotangent)
+    return *gradients, _no_cotangent(operands[2])
+
+
+def _gradients_by_tokamax_forward(name: str, operands: Any, cotangent: jax.Array) -> Any:
+    return _gradients_by_tokamax(name, operands, cotangent), (operands, cotangent)
+
+
+def _gradients_by_tokamax_backward(name: str, residuals: Any, cotangents: Any) -> Any:
+    return jax.vjp(functools.partial(_gradients, grouped_rows), *residuals)[1](cotangents)
+
+
+_by_tokamax.defvjp(_by_tokamax_forward, _by_tokamax_backward)
+_gradients_by_tokamax.defvjp(_gradients_by_tokamax_forward, _gradients_by_tokamax_backward)
 
 
 # names of the library that this one replaces ------------------------------------------------------------------------
