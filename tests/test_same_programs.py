@@ -4,6 +4,7 @@ Each row is the named call and the plain one. Their parameters are the arrays of
 arrays for the one, raw ones for the other.
 """
 
+import dataclasses
 import inspect
 
 import jax
@@ -13,6 +14,7 @@ import pytest
 import haliax as hax
 from haliax import Axis, nn, random
 from haliax._src import elementwise
+from helpers import with_numbers
 from programs import counted
 
 B, T, E, K = hax.make_axes(batch=2, time=3, embed=4, k=2)
@@ -34,6 +36,8 @@ ARRAYS = {
     "row_mask": hax.ones(T, bool),
     "at": hax.ones(K, jnp.int32),
     "label": hax.ones(B, jnp.int32),
+    "image": hax.ones({"batch": 2, "embed": 4, "h": 6, "w": 5}),
+    "sizes": hax.ones(K, jnp.int32),
     "i": hax.ones((), jnp.int32),
     "key": hax.named(jax.random.key(0), ()),
 }
@@ -315,8 +319,67 @@ NETWORKS = [
     (lambda: nn.attention.causal_mask(B, T), lambda: jnp.arange(2)[:, None] >= jnp.arange(3)[None]),
 ]
 
+CONV = with_numbers(nn.Conv.init, ("h", "w"), E, T, 3, padding=1, key=jax.random.key(0))
+STRIDED = with_numbers(nn.Conv.init, ("h", "w"), E, E, 2, stride=2, groups=2, use_bias=False, key=jax.random.key(0))
+TRANSPOSED = with_numbers(nn.ConvTranspose.init, ("h", "w"), E, T, 3, stride=2, key=jax.random.key(0))
+EXPERTS = with_numbers(nn.MoELinear.init, K, T, E, key=jax.random.key(0))
+NO_BIAS = with_numbers(nn.MoELinear.init, K, T, E, use_bias=False, out_first=True, key=jax.random.key(0))
+MLP = with_numbers(nn.MLP.init, T, E, 5, 1, key=jax.random.key(0))
+
+
+def conv(image, layer, strides=(1, 1), padding="VALID", **options):
+    y = jax.lax.conv_general_dilated(image, layer.weight.array, strides, padding, **options)
+    return y if layer.bias is None else y + layer.bias.array[None, :, None, None]
+
+
+def flipped(layer):
+    """The convolution of which a transposed one is the transpose has its kernel in reverse."""
+    return dataclasses.replace(layer, weight=hax.flip(layer.weight, ("h", "w")))
+
+
+def pool(image, start, fn, window, strides=None, padding="VALID"):
+    return jax.lax.reduce_window(image, start, fn, (1, 1, *window), (1, 1, *(strides or window)), padding)
+
+
+def mlp(x):
+    first, second = MLP.layers
+    hidden = jax.nn.relu(x @ first.weight.array.T + first.bias.array[None])
+    return hidden @ second.weight.array.T + second.bias.array[None]
+
+
+SPATIAL = [
+    (lambda image: CONV(image), lambda image: conv(image, CONV, padding=((1, 1), (1, 1)))),
+    (lambda image: STRIDED(image), lambda image: conv(image, STRIDED, (2, 2), feature_group_count=2)),
+    (
+        lambda image: TRANSPOSED(image),
+        lambda image: conv(image, flipped(TRANSPOSED), padding=((2, 2), (2, 2)), lhs_dilation=(2, 2)),
+    ),
+    (lambda image: nn.max_pool({"h": 2, "w": 2}, image), lambda image: pool(image, -jnp.inf, jax.lax.max, (2, 2))),
+    (
+        lambda image: nn.min_pool({"h": 3, "w": 2}, image, stride=1, padding="SAME"),
+        lambda image: pool(image, jnp.inf, jax.lax.min, (3, 2), (1, 1), "SAME"),
+    ),
+    (
+        lambda image: nn.mean_pool({"h": 2, "w": 2}, image, stride=2),
+        lambda image: pool(image, 0.0, jax.lax.add, (2, 2)) / 4,
+    ),
+]
+
+MIXTURES = [
+    (
+        lambda x, sizes: EXPERTS(x, sizes),
+        lambda x, sizes: jax.lax.ragged_dot(x, EXPERTS.weight.array, sizes) + EXPERTS.bias.array[None],
+    ),
+    (
+        lambda x, sizes: NO_BIAS(x, sizes),
+        lambda x, sizes: jax.lax.ragged_dot(x, NO_BIAS.weight.array.transpose(0, 2, 1), sizes),
+    ),
+    (lambda x: MLP(x), mlp),
+]
+
 ROWS = [
-    *OPERANDS, *ALONG, *CREATION, *SHAPES, *CONTRACTIONS, *PARTS, *SELECTION, *RANDOM, *SPECTRA, *NETWORKS,
+    *OPERANDS, *ALONG, *CREATION, *SHAPES, *CONTRACTIONS, *PARTS, *SELECTION, *RANDOM, *SPECTRA, *NETWORKS, *SPATIAL,
+    *MIXTURES,
 ]  # fmt: skip
 
 

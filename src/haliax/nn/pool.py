@@ -233,8 +233,13 @@ def _mean(
         low, high = (-before, after) if count_include_pad else (0, 0)
         inside = np.minimum(start + window, inputs.array.shape[dim] + high) - np.maximum(start, low)
         counts.append(_along(dim, np.maximum(inside, 0).astype(total.dtype), total.ndim))
-    mean = total / functools.reduce(jnp.multiply, counts) if counts else total
+    mean = total / functools.reduce(_product, sorted(counts, key=np.ndim)) if counts else total
     return inputs.like(mean.astype(dtype), inputs.axis_names)
+
+
+def _product(a: Any, b: Any) -> Any:
+    """The product of counts: in the program if it is larger than both, so that it is no constant of the program."""
+    return jnp.multiply(a, b) if np.ndim(a) else a * b
 
 
 def _along(dim: int, count: np.ndarray, ndim: int) -> Any:
