@@ -348,3 +348,42 @@ def test_low_precision(name, dtype):
     assert result.dtype == dtype
     expected = theirs(*(torch.tensor(a).to(getattr(torch, dtype)) for a in arrays))
     np.testing.assert_allclose(result.astype(jnp.float32), expected.float().numpy(), rtol=3e-2, atol=3e-2)
+
+
+def attend(query, key, value):
+    q, k, v = named(query, "qd"), named(key, "kd"), named(value, "kd")
+    return attention.dot_product_attention("k", "d", q, k, v, attention.causal_mask(Axis("q", 4), Axis("k", 4))).array
+
+
+LOW_FUNCTIONS = {
+    "attention": (attend, lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]),
+    "cross entropy": (
+        lambda x, t, _: hax.nn.cross_entropy_loss(named(x, "bc"), "c", hax.nn.softmax(named(t, "bc"), "c")).array,
+        lambda x, t, _: F.cross_entropy(x, F.softmax(t, 1)),
+    ),
+    "binary cross entropy": (
+        lambda x, t, _: hax.nn.binary_cross_entropy_loss(named(x, "bc"), hax.nn.sigmoid(named(t, "bc"))).array,
+        lambda x, t, _: F.binary_cross_entropy_with_logits(x, torch.sigmoid(t)),
+    ),
+    "rms norm": (
+        lambda x, _, __: (
+            hax.nn.RmsNorm.init(Axis("c", 6), 1e-5, use_bias=False, use_weight=False)(named(x, "bc")).array
+        ),
+        lambda x, _, __: F.rms_norm(x, (6,), eps=1e-5),
+    ),
+    "mean pool": (
+        lambda x, _, __: hax.nn.mean_pool({"c": 3}, named(x, "bc"), stride=3).array,
+        lambda x, _, __: F.avg_pool1d(x, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", LOW_FUNCTIONS)
+def test_low_precision_of_functions(name, dtype):
+    ours, theirs = LOW_FUNCTIONS[name]
+    arrays = [normal(4, 6) for _ in range(3)]
+    result = ours(*(jnp.asarray(a, dtype) for a in arrays))
+    expected = theirs(*(torch.tensor(a).to(getattr(torch, dtype)) for a in arrays))
+    assert result.dtype == str(expected.dtype).removeprefix("torch.")
+    np.testing.assert_allclose(result.astype(jnp.float32), expected.float().numpy(), rtol=2e-2, atol=2e-2)
