@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import jax.numpy as jnp
 
-from haliax._src.array_base import NamedArrayBase, raw_array_or_scalar, selectors, wrap
+from haliax._src.array_base import NamedArrayBase, is_scalar, raw_array_or_scalar, selectors, wrap
 from haliax._src.axis import Axis, AxisSelection, axis_name
 from haliax._src.describe import documented
 from haliax._src.errors import bad_value, wrong_dtype, wrong_type
@@ -98,7 +98,7 @@ def fftfreq(axis: Axis, d: Any = 1.0) -> NamedArray:
         `jax.numpy.fft.fftfreq`
     """
     size = _points("fftfreq", axis)
-    return wrap(jnp.fft.fftfreq(size, d=raw_array_or_scalar(d)), (axis.name,))
+    return wrap(jnp.fft.fftfreq(size, d=_spacing("fftfreq", d)), (axis.name,))
 
 
 def rfftfreq(axis: Axis, d: Any = 1.0) -> NamedArray:
@@ -115,7 +115,15 @@ def rfftfreq(axis: Axis, d: Any = 1.0) -> NamedArray:
         `jax.numpy.fft.rfftfreq`
     """
     size = _points("rfftfreq", axis)
-    return wrap(jnp.fft.rfftfreq(size, d=raw_array_or_scalar(d)), (axis.name,))
+    return wrap(jnp.fft.rfftfreq(size, d=_spacing("rfftfreq", d)), (axis.name,))
+
+
+def _spacing(op: str, d: Any) -> Any:
+    """The distance between points, once it is sure to be a number."""
+    d = raw_array_or_scalar(d)
+    if not is_scalar(d):
+        raise wrong_type(op, "d", d, "a number")
+    return d
 
 
 def _transform(

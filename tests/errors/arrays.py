@@ -37,3 +37,4 @@ A_MESH = "expected a jax.sharding.Mesh or AbstractMesh."
 GIVE_A_MESH = "Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."
 A_MAPPING = "expected a mapping from axis names to mesh axes."
 A_CARRY = "A step must return a carry of the structure, names, shapes and dtypes that it gets."
+A_PRECISION = 'expected a jax.lax.Precision, the name of one such as "highest", or one for each operand.'

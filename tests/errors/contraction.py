@@ -1,7 +1,7 @@
 """Contraction."""
 
 import haliax as hax
-from errors.arrays import A_DTYPE, ANY_FORM, NAME_IT, RAW, ROW, VECTOR, X
+from errors.arrays import A_DTYPE, A_PRECISION, ANY_FORM, NAME_IT, RAW, ROW, VECTOR, X
 from haliax import Axis
 
 CASES = [
@@ -66,5 +66,15 @@ CASES = [
             "dot: the order (batch) has no place for time=3, embed=4; expected all axes to be named. "
             "Name them, or put `...` where they go."
         ),
+    ),
+    (
+        lambda: hax.dot(X, ROW, axis="time", precision="foo"),
+        ValueError,
+        f"dot: precision is 'foo'; {A_PRECISION}",
+    ),
+    (
+        lambda: hax.einsum("batch time, time -> batch", X, ROW, precision=3),
+        ValueError,
+        f"einsum: precision is an int; {A_PRECISION}",
     ),
 ]

@@ -445,4 +445,11 @@ CASES = [
         "alibi_attention_bias: axis 'batch' occurs more than once in (batch, batch).",
     ),
     (lambda: hax.nn.attention.mask_to_bias(None), TypeError, "mask_to_bias: the array is None; expected a NamedArray."),
+    (
+        lambda: hax.nn.leaky_relu(X, "a"),
+        TypeError,
+        "leaky_relu: negative_slope is a string; expected a number.",
+    ),
+    (lambda: hax.nn.celu(X, RAW), TypeError, "celu: alpha is a jax array of shape (3,); expected a number."),
+    (lambda: hax.nn.elu(X, alpha=None), TypeError, "elu: alpha is None; expected a number."),
 ]

@@ -125,4 +125,16 @@ CASES = [
         TypeError,
         "ensure_scalar: value is a NamedArray; expected a scalar. It has batch=2, time=3.",
     ),
+    (lambda: hax.fftfreq(Axis("t", 4), d="a"), TypeError, "fftfreq: d is a string; expected a number."),
+    (
+        lambda: hax.rfftfreq(Axis("t", 4), d=X),
+        TypeError,
+        "rfftfreq: d is a jax array of shape (2, 3); expected a number.",
+    ),
+    (lambda: hax.tree.map(3, X), TypeError, "tree.map: the function is an int; expected a callable."),
+    (
+        lambda: hax.tree.scan_aware_map("f", X),
+        TypeError,
+        "tree.scan_aware_map: the function is a string; expected a callable.",
+    ),
 ]

@@ -74,7 +74,7 @@ CASES = [
             "no arrays are static."
         ),
     ),
-    (lambda: hax.fsdp(3), TypeError, f"named_jit: in_axis_resources is an int; {A_MAPPING}"),
+    (lambda: hax.fsdp(3), TypeError, f"fsdp: parameter_mapping is an int; {A_MAPPING}"),
     (
         lambda: hax.shard(X, {"batch": "zz"}, MESH),
         ValueError,

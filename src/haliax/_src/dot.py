@@ -20,7 +20,7 @@ from haliax._src.axis_order import order_axes
 from haliax._src.errors import axis_not_found, bad_value, duplicate_axes, size_mismatch, wrong_type
 from haliax._src.explicit_axes import REFUSALS, as_mapped, by_name, entries
 from haliax._src.jax_compat import ShardingTypeError
-from haliax._src.refused import check_dtype
+from haliax._src.refused import check_dtype, check_precision
 from haliax._src.util import UNSPECIFIED, Unspecified
 from haliax.types import DTypeLike, PrecisionLike
 
@@ -139,6 +139,7 @@ def contract(
     try:
         result = apply(operands, dot_general)
     except REFUSALS as refusal:
+        check_precision(op, precision)
         result = by_name(op, refusal, apply, operands, dot_general)
     return as_mapped(result)
 

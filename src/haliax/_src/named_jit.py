@@ -10,7 +10,7 @@ import contextlib
 import copy
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import jax
@@ -496,4 +496,7 @@ def fsdp(*args: Any, **kwargs: Any) -> Any:
     given = dict(zip(names, args, strict=False))
     parameters = kwargs.pop("parameter_mapping", given.get("parameter_mapping"))
     compute = kwargs.pop("compute_mapping", given.get("compute_mapping"))
+    for name, mapping in zip(names, (parameters, compute), strict=True):
+        if mapping is not None and not isinstance(mapping, Mapping):
+            raise wrong_type("fsdp", name, mapping, "a mapping from axis names to mesh axes")
     return named_jit(fn, compute, in_axis_resources=parameters, out_axis_resources=parameters, **kwargs)

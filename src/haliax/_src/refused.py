@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from haliax._src.errors import problem, wrong_type
+from haliax._src.errors import kind, problem, wrong_type
 
 _KINDS = {
     "booleans": jnp.bool_,
@@ -76,6 +76,17 @@ def _takes(fn: Callable[..., Any], dtypes: Sequence[Any], options: Mapping[str, 
     except (TypeError, ValueError):
         return False
     return True
+
+
+def check_precision(op: str, precision: Any) -> None:
+    """Raise a ValueError if JAX does not know a precision; it is asked only after it has refused something."""
+    vector = jax.ShapeDtypeStruct((1,), jnp.float32)
+    try:
+        jax.eval_shape(lambda x: jax.lax.dot(x, x, precision=precision), vector)
+    except (TypeError, ValueError) as error:
+        given = f"precision is {precision!r}" if isinstance(precision, str) else f"precision is {kind(precision)}"
+        expected = 'a jax.lax.Precision, the name of one such as "highest", or one for each operand'
+        raise ValueError(problem(op, given, f"expected {expected}")) from error
 
 
 def check_dtype(op: str, dtype: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from haliax._src.array_base import NamedArrayBase
+from haliax._src.errors import check_callable
 from haliax._src.jax_helpers import is_jax_array_like
 
 IsLeaf = Callable[[Any], bool]
@@ -44,11 +45,13 @@ def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | No
         A pytree with the structure of `tree` and the results.
 
     Raises:
+        TypeError: If `fn` can not be called.
         ValueError: If the structures do not fit.
 
     Source:
         `jax.tree.map`
     """
+    check_callable("tree.map", fn)
     return jax.tree.map(fn, tree, *rest, is_leaf=_or_named(is_leaf))
 
 
@@ -141,6 +144,7 @@ def scan_aware_tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: 
     Source:
         `jax.tree.map`, `jax.vmap`
     """
+    check_callable("tree.scan_aware_map", fn)
 
     def on_layers(*layers: Any) -> Any:
         return scan_aware_tree_map(fn, *layers, is_leaf=is_leaf)

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from haliax._src.array_base import A, N, require_named
+from haliax._src.array_base import A, N, is_scalar, require_named
 from haliax._src.axis import AxisSelector
-from haliax._src.errors import bad_value
+from haliax._src.errors import bad_value, wrong_type
 from haliax._src.families import apply_aligned, unary
 from haliax.types import Scalar
 
@@ -44,7 +44,7 @@ def celu(a: N, alpha: Scalar = 1.0) -> N:
     Source:
         `jax.nn.celu`
     """
-    return apply_aligned("celu", jax.nn.celu, a, **_unless(1.0, alpha=alpha))
+    return apply_aligned("celu", jax.nn.celu, a, **_option("celu", "alpha", alpha, 1.0))
 
 
 def elu(a: N, alpha: Scalar = 1.0) -> N:
@@ -60,7 +60,7 @@ def elu(a: N, alpha: Scalar = 1.0) -> N:
     Source:
         `jax.nn.elu`
     """
-    return apply_aligned("elu", jax.nn.elu, a, **_unless(1.0, alpha=alpha))
+    return apply_aligned("elu", jax.nn.elu, a, **_option("elu", "alpha", alpha, 1.0))
 
 
 def leaky_relu(a: N, negative_slope: Scalar = 0.01) -> N:
@@ -76,12 +76,16 @@ def leaky_relu(a: N, negative_slope: Scalar = 0.01) -> N:
     Source:
         `jax.nn.leaky_relu`
     """
-    return apply_aligned("leaky_relu", jax.nn.leaky_relu, a, **_unless(0.01, negative_slope=negative_slope))
+    return apply_aligned(
+        "leaky_relu", jax.nn.leaky_relu, a, **_option("leaky_relu", "negative_slope", negative_slope, 0.01)
+    )
 
 
-def _unless(usual: float, **option: Any) -> dict[str, Any]:
+def _option(op: str, name: str, value: Scalar, usual: float) -> dict[str, Any]:
     """An option, unless it has its usual value: as an argument of a function of JAX it would be one of the program."""
-    return {name: value for name, value in option.items() if not (isinstance(value, float) and value == usual)}
+    if not is_scalar(value):
+        raise wrong_type(op, name, value, "a number")
+    return {} if isinstance(value, float) and value == usual else {name: value}
 
 
 def gelu(a: N, approximate: bool = True) -> N:
