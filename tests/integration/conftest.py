@@ -1,0 +1,22 @@
+"""The conditions under which Levanter runs here, on top of those of all tests: no network, its warnings its own."""
+
+import os
+
+import jax
+import pytest
+
+import haliax as hax
+
+os.environ.update(
+    {"WANDB_MODE": "disabled", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+)
+# Levanter broadcasts raw arrays by position. Warnings of other libraries are not ours to mend; ours are errors.
+jax.config.update("jax_numpy_rank_promotion", "allow")
+OURS = [hax.partitioning.MeshMismatchWarning, hax.debug.RetraceWarning]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.filterwarnings("default"), append=False)
+        for category in OURS:
+            item.add_marker(pytest.mark.filterwarnings(f"error::{category.__module__}.{category.__name__}"))
