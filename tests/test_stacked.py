@@ -215,6 +215,69 @@ def test_vmap(kind):
     assert (named.axes, raw.shape, text, number) == ((L, E), (3, 2), "text", 3)
 
 
+UNROLL = [None, 0, 1, 2, 3, 7, np.int64(2), True, False]
+
+
+@both
+@pytest.mark.parametrize("unroll", UNROLL, ids=repr)
+def test_unroll(kind, unroll):
+    layers, rows = make(kind), hax.arange(L) * 1.0
+    expected = loop(LAYERS, X, [0.0, 1.0, 2.0]).array
+    close(layers.fold(X, rows, unroll=unroll).array, expected)
+    close(layers.fold_via(Layer.__call__, unroll=unroll)(X, rows).array, expected)
+    carry, outs = layers.scan_via(Layer.with_output, unroll=unroll)(X, rows)
+    close(carry.array, expected)
+    close(outs["sum"].array, [hax.sum(layer.weight).array * i for i, layer in enumerate(LAYERS)])
+    pairs = kind.init(L, Pair)(hax.named(jnp.arange(6.0).reshape(3, 2), ("layers", "e")))
+    close(pairs.scan(X, unroll=unroll)[0].array, [0, 1 * 3 * 5])
+
+
+RAW_ROWS, NAMED_ROWS = jnp.arange(6.0).reshape(3, 2), hax.named(jnp.arange(6.0).reshape(2, 3), ("e", "layers"))
+CALLS = {
+    "fold": lambda layers: layers.fold(X, NAMED_ROWS, factor=jnp.arange(3.0)),
+    "fold_via": lambda layers: layers.fold_via(lambda layer, x, e, *, k: layer(x, k) * e)(X, NAMED_ROWS, k=2.0),
+    "scan_via": lambda layers: layers.scan_via(Layer.with_output)(X, jnp.arange(3.0)),
+    "scan_via, outputs of all kinds": lambda layers: layers.scan_via(
+        lambda layer, x, rows: (x, [rows, layer, (1, "text", None, 2.0)])
+    )(X, RAW_ROWS),
+    "scan_via, a carry without names": lambda layers: layers.scan_via(lambda layer, c, e: ((c[0] + 1, e), c[0]))(
+        (0, jnp.zeros(2)), RAW_ROWS
+    ),
+    "vmap": lambda layers: layers.vmap(X, NAMED_ROWS, factor=jnp.arange(3.0)),
+    "vmap_via": lambda layers: layers.vmap_via(lambda layer, x, *, rows: (layer(x), rows * 2))(X, rows=RAW_ROWS),
+    "keys": lambda layers: layers.vmap_via(lambda layer, *, key: hax.random.normal(key, E))(key=KEYS),
+    "typed keys": lambda layers: layers.fold_via(
+        lambda layer, x, *, key: x + hax.random.normal(key["a"], E) * layer.weight
+    )(X, key={"a": jax.random.split(jax.random.key(0), 3)}),
+    "unstacked": lambda layers: tuple(layers.unstacked()),
+    "get_layer": lambda layers: layers.get_layer(-1),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_stacks_and_lists_give_the_same(call):
+    stack, blocks = call(make(Stacked)), call(make(BlockSeq))
+    assert jax.tree.structure(stack) == jax.tree.structure(blocks)
+    for ours, theirs in zip(jax.tree.leaves(stack), jax.tree.leaves(blocks), strict=True):
+        if isinstance(ours, jax.Array):
+            close(ours, theirs, atol=1e-6)
+        else:
+            assert ours == theirs
+
+
+@both
+@pytest.mark.parametrize("remat", [False, True, "full", "offload", "save_all", "nested"])
+@pytest.mark.parametrize("count", [0, 1])
+def test_few_layers(kind, count, remat):
+    keys = KEYS[:count]
+    layers = kind.init(L.resize(count), Layer, gradient_checkpointing=remat)(E, key=keys)
+    assert layers.Block == L.resize(count) and len(layers.unstacked()) == count
+    expected = loop([Layer.init(E, key=key) for key in keys], X, [None] * count)
+    value, gradient = jax.value_and_grad(lambda x: hax.sum(layers.fold(x)).scalar())(X)
+    close(value, expected.sum().scalar())
+    close(gradient.array, [1, 1])
+
+
 @both
 @pytest.mark.parametrize("index", [0, 2, -1, np.int64(1), jnp.array(1)], ids=repr)
 def test_get_layer(kind, index):
@@ -334,12 +397,85 @@ ERRORS = {
         ValueError,
         "scan: axis 'layers' has size 5; expected 3. args[0] has leading dimension 5: its shape is (5,).",
     ),
+    "an argument of a stack, of another size": (
+        lambda: make(Stacked).fold(X, jnp.ones(5)),
+        ValueError,
+        "scan: axis 'layers' has size 5; expected 3. args[0] has leading dimension 5: its shape is (5,).",
+    ),
+    "numpy's integers are checked": (
+        lambda: make(Stacked).get_layer(np.int64(3)),
+        IndexError,
+        "get_layer: index 3; there are 3 layers.",
+    ),
     "groups that do not divide": (
         lambda: make(BlockSeq, gradient_checkpointing=ScanCheckpointPolicy(nested=2)).fold(X),
         ValueError,
         "scan: nested is 2; expected a divisor of the length 3.",
     ),
 }
+
+
+OF_BOTH = {
+    "no axis": (
+        lambda kind: kind.init(3, Layer),
+        TypeError,
+        "{}.init: the axis is an int; expected an Axis or a name.",
+    ),
+    "a module without init": (
+        lambda kind: kind.init(L, 3),
+        TypeError,
+        "{}.init: module is an int; expected a class with a function init, which makes a layer.",
+    ),
+    "no policy": (
+        lambda kind: kind.init(L, Layer, gradient_checkpointing="none"),
+        ValueError,
+        "ScanCheckpointPolicy: no policy 'none'; expected a policy, a bool, or one of 'offload', 'recompute', 'full',"
+        " 'save_all', 'nested'.",
+    ),
+    "fold of nothing": (
+        lambda kind: make(kind).fold_via(None),
+        TypeError,
+        "fold_via: the function is None; expected a callable.",
+    ),
+    "scan of a layer": (
+        lambda kind: make(kind).scan_via(X),
+        TypeError,
+        "scan_via: the function is a NamedArray; expected a callable.",
+    ),
+    "vmap of a number": (
+        lambda kind: make(kind).vmap_via(3),
+        TypeError,
+        "vmap_via: the function is an int; expected a callable.",
+    ),
+    "unroll a half": (
+        lambda kind: make(kind).fold(X, unroll=0.5),
+        TypeError,
+        "scan: unroll is a float; expected an integer.",
+    ),
+    "unroll backwards": (
+        lambda kind: make(kind).fold(X, unroll=-1),
+        ValueError,
+        "scan: unroll is -1; expected 0 or more.",
+    ),
+    "half a layer": (
+        lambda kind: make(kind).get_layer(0.5),
+        TypeError,
+        "get_layer: index is a float; expected an integer.",
+    ),
+    "some layers": (
+        lambda kind: make(kind).get_layer(slice(2)),
+        TypeError,
+        "get_layer: index is a slice; expected an integer.",
+    ),
+}
+
+
+@both
+@pytest.mark.parametrize(("call", "error", "message"), OF_BOTH.values(), ids=OF_BOTH)
+def test_errors_of_both(kind, call, error, message):
+    with pytest.raises(error) as raised:
+        call(kind)
+    assert str(raised.value) == message.format(kind.__name__)
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), ERRORS.values(), ids=ERRORS)

@@ -121,8 +121,8 @@ class ScanCheckpointPolicy:
         return filter_checkpoint(named, prevent_cse=self.prevent_cse, policy=policy)  # pyright: ignore[reportReturnType]
 
     def inner_scans(self, length: int) -> int | None:
-        """The number of inner scans that `nested` makes of so many steps, None without it."""
-        if self.nested is False or self.disable:
+        """The number of inner scans that `nested` makes of so many steps, None without it or without steps."""
+        if self.nested is False or self.disable or length == 0:
             return None
         return find_closest_divisible_int_to_sqrt(length) if self.nested is True else self.nested
 

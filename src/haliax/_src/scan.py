@@ -193,8 +193,7 @@ def _scan(
     plan = plan_inputs(op, axis, is_scanned, args, kwargs, f)
     name, length = plan.axis.name, plan.axis.size
     policy = ScanCheckpointPolicy.from_bool_or_str(remat)
-    if not isinstance(unroll, bool):
-        check_integer(op, "unroll", unroll)
+    check_unroll(op, unroll)
     if unroll is True or unroll >= length:
         # no loop is left that would keep the compiler from merging both computations
         policy = dataclasses.replace(policy, prevent_cse=True)
@@ -225,6 +224,12 @@ def _scan(
     return eqx.combine(carry, static), with_axis(op, name, eqx.combine(arrays, rest.value))
 
 
+def check_unroll(op: str, unroll: int | bool) -> None:
+    """Raise unless `unroll` is a bool or a number of steps."""
+    if not isinstance(unroll, bool):
+        check_integer(op, "unroll", unroll, least=0)
+
+
 def plan_inputs(
     op: str,
     axis: AxisSelector,
@@ -252,7 +257,7 @@ def _input_path(f: Callable[..., Any] | None, path: tuple[Any, ...]) -> str:
     except ValueError:  # some callables of C have none
         parameters = []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
-    name = names[argument.idx] if argument.idx < len(names) else f"args[{argument.idx}]"
+    name = names[argument.idx] if argument.idx < len(names) else f"args[{argument.idx - len(names)}]"
     return name + keystr(tuple(rest))
 
 

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from haliax._src.along import Along, along, with_axis
 from haliax._src.axis import Axis
 from haliax._src.checkpointing import ScanCheckpointPolicy, ScanCheckpointSpec as ScanCheckpointSpec
-from haliax._src.errors import problem
+from haliax._src.errors import check_callable, not_an_axis, problem, wrong_type
 from haliax._src.jax_helpers import ensure_scalar, filter_checkpoint, is_jax_array_like
-from haliax._src.scan import as_pair, is_named_or_shaped_array_like, is_traceable, plan_inputs, scan
+from haliax._src.scan import as_pair, check_unroll, is_named_or_shaped_array_like, is_traceable, plan_inputs, scan
 from haliax._src.state_dict import ModuleWithStateDictSerialization
 from haliax._src.tree import is_jax_or_hax_array_like, tree_leaves
 from haliax._src.vmap import vmap
@@ -157,6 +159,7 @@ class BlockFoldable(ModuleWithStateDictSerialization, Generic[M]):
         Returns:
             A function of the initial carry and the other arguments, which returns the last carry.
         """
+        check_callable("fold_via", fn)
 
         def step(module: M, carry: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, None]:
             return fn(module, carry, *args, **kwargs), None
@@ -236,11 +239,13 @@ class Stacked(BlockFoldable[M], Generic[M]):
         prevent_cse: bool | None = None,
     ) -> ModuleInit[Stacked[LayerT]]:
         """See `BlockFoldable.init`; the layers are made at once, by `haliax.vmap`."""
+        policy = _policy(gradient_checkpointing, prevent_cse)
+        init = _init_of("Stacked.init", Block, module)
 
         def make(*args: Any, **kwargs: Any) -> Any:
-            stacked = vmap(module.init, Block)(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+            stacked = vmap(init, Block)(*args, **kwargs)
             axis = _plan_layers("Stacked.init", Block, stacked).axis
-            return cls(stacked, axis, _policy(gradient_checkpointing, prevent_cse))  # pyright: ignore[reportCallIssue]
+            return cls(stacked, axis, policy)  # pyright: ignore[reportCallIssue]
 
         return make
 
@@ -253,6 +258,7 @@ class Stacked(BlockFoldable[M], Generic[M]):
         self, fn: ScanFunction[M, CarryT, P, T], *, unroll: Unroll = None
     ) -> Callable[Concatenate[CarryT, P], tuple[CarryT, T]]:
         """See `BlockFoldable.scan_via`; this is one `haliax.scan`."""
+        check_callable("scan_via", fn)
 
         def step(carry: Any, module: M, /, *args: Any, **kwargs: Any) -> Any:
             return fn(module, carry, *args, **kwargs)
@@ -265,6 +271,7 @@ class Stacked(BlockFoldable[M], Generic[M]):
 
     def vmap_via(self, fn: VmapFunction[M, P, T]) -> Callable[P, T]:
         """See `BlockFoldable.vmap_via`; this is one `haliax.vmap`."""
+        check_callable("vmap_via", fn)
 
         def mapped(*args: Any, **kwargs: Any) -> Any:
             return vmap(fn, self.Block)(self.stacked, *args, **kwargs)
@@ -273,10 +280,8 @@ class Stacked(BlockFoldable[M], Generic[M]):
 
     def get_layer(self, index: int | jax.Array) -> M:
         """See `BlockFoldable.get_layer`; an index that is traced is not checked."""
-        index, count = ensure_scalar(index, name="index"), self.Block.size
-        if isinstance(index, int) and not -count <= index < count:
-            raise IndexError(problem("get_layer", f"index {index}", f"there are {count} layers"))
-        return _plan_layers("get_layer", self.Block, self.stacked).one(index)[0]
+        number = _layer_number(index, self.Block.size)
+        return _plan_layers("get_layer", self.Block, self.stacked).one(number)[0]
 
     def unstacked(self) -> Sequence[M]:
         """See `BlockFoldable.unstacked`; a tuple of new modules."""
@@ -321,14 +326,15 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
         prevent_cse: bool | None = None,
     ) -> ModuleInit[BlockSeq[LayerT]]:
         """See `BlockFoldable.init`; the layers are made one after the other."""
+        policy = _policy(gradient_checkpointing, prevent_cse)
+        init = _init_of("BlockSeq.init", Block, module)
 
         def make(*args: Any, **kwargs: Any) -> Any:
             plan = plan_inputs("BlockSeq.init", Block, is_jax_or_hax_array_like, args, kwargs)
             blocks = []
             for i in range(plan.axis.size):
                 layer_args, layer_kwargs = plan.one(i)
-                blocks.append(module.init(*layer_args, **layer_kwargs))  # pyright: ignore[reportAttributeAccessIssue]
-            policy = _policy(gradient_checkpointing, prevent_cse)
+                blocks.append(init(*layer_args, **layer_kwargs))
             return cls(blocks, plan.axis, policy)  # pyright: ignore[reportCallIssue]
 
         return make
@@ -337,6 +343,8 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
         self, fn: ScanFunction[M, CarryT, P, T], *, unroll: Unroll = None
     ) -> Callable[Concatenate[CarryT, P], tuple[CarryT, T]]:
         """See `BlockFoldable.scan_via`; this is a Python loop, always unrolled."""
+        check_callable("scan_via", fn)
+        check_unroll("scan", 1 if unroll is None else unroll)
         name = self.Block.name
         # there is no loop in the compiled program that would keep the compiler from merging both computations
         policy = dataclasses.replace(self.gradient_checkpointing, prevent_cse=True)
@@ -364,6 +372,7 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
 
     def vmap_via(self, fn: VmapFunction[M, P, T]) -> Callable[P, T]:
         """See `BlockFoldable.vmap_via`; this is a Python loop."""
+        check_callable("vmap_via", fn)
 
         def mapped(*args: Any, **kwargs: Any) -> Any:
             plan = plan_inputs("vmap", self.Block, is_jax_or_hax_array_like, args, kwargs)
@@ -377,10 +386,7 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
 
     def get_layer(self, index: int | jax.Array) -> M:
         """See `BlockFoldable.get_layer`; an index that is traced can not be used."""
-        count = len(self.blocks)
-        if not -count <= index < count:
-            raise IndexError(problem("get_layer", f"index {index}", f"there are {count} layers"))
-        return self.blocks[int(index)]
+        return self.blocks[_layer_number(index, len(self.blocks))]
 
     def unstacked(self) -> Sequence[M]:
         """See `BlockFoldable.unstacked`; the list itself."""
@@ -393,6 +399,29 @@ class BlockSeq(BlockFoldable[M], Generic[M]):
 def _policy(gradient_checkpointing: ScanCheckpointSpec, prevent_cse: bool | None) -> ScanCheckpointPolicy:
     policy = ScanCheckpointPolicy.from_bool_or_str(gradient_checkpointing)
     return policy if prevent_cse is None else dataclasses.replace(policy, prevent_cse=prevent_cse)
+
+
+def _init_of(op: str, Block: Any, module: Any) -> Callable[..., Any]:
+    """How a layer is made, once it is known that it can be, along an axis."""
+    if not isinstance(Block, str | Axis):
+        raise not_an_axis(op, Block)
+    if not callable(getattr(module, "init", None)):
+        raise wrong_type(op, "module", module, "a class with a function init, which makes a layer")
+    return module.init
+
+
+def _layer_number(index: Any, count: int) -> Any:
+    """The number of a layer, as Python's integer if it is known."""
+    index = ensure_scalar(index, name="index")
+    if isinstance(index, Tracer):
+        return index
+    try:
+        number = operator.index(index)
+    except TypeError:
+        raise wrong_type("get_layer", "index", index, "an integer") from None
+    if not -count <= number < count:
+        raise IndexError(problem("get_layer", f"index {number}", f"there are {count} layers"))
+    return number
 
 
 def _plan_layers(op: str, axis: Axis, stacked: Any) -> Along:
