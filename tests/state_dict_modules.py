@@ -54,6 +54,50 @@ class Transposed(ModuleWithStateDictSerialization):
         return Transposed(hax.random.normal(key, (H, D)))
 
 
+class AtOnce(ModuleWithStateDictSerialization):
+    """A layer of which a stack is loaded by one call, with the arrays of all layers, as the old haliax does it."""
+
+    weight: hax.NamedArray
+
+    def to_state_dict(self, prefix=None):
+        return {with_prefix(prefix, f"{i}.kernel"): self.weight.array[..., i, :] for i in range(H.size)}
+
+    def from_state_dict(self, state_dict, prefix=None):
+        parts = [state_dict[with_prefix(prefix, f"{i}.kernel")][..., None, :] for i in range(H.size)]
+        return AtOnce(hax.named(jnp.concatenate(parts, axis=1), self.weight.axis_names))
+
+    @staticmethod
+    def init(key):
+        return AtOnce(hax.random.normal(key, (H, D)))
+
+
+class Swapping(AtOnce):
+    """Another such layer, whose method fails for a single one."""
+
+    def to_state_dict(self, prefix=None):
+        return {with_prefix(prefix, "kernel"): self.weight.array.swapaxes(-1, -2)}
+
+    def from_state_dict(self, state_dict, prefix=None):
+        return Swapping(hax.named(state_dict[with_prefix(prefix, "kernel")].swapaxes(1, 2), self.weight.axis_names))
+
+    @staticmethod
+    def init(key):
+        return Swapping(hax.random.normal(key, (H, D)))
+
+
+class Parts(eqx.Module):
+    """A layer with parts that are loaded in several ways."""
+
+    linear: hnn.Linear
+    once: AtOnce
+    swapping: Swapping
+    inference: bool = False
+
+    @staticmethod
+    def init(key):
+        return Parts(hnn.Linear.init(E, (H, D), key=key), AtOnce.init(key), Swapping.init(key))
+
+
 class Block(eqx.Module):
     inner: Any
     scale: jax.Array
@@ -100,6 +144,7 @@ MODULES = {
     "stacks in a stack": lambda: hnn.Stacked.init(O, Block)(jax.random.split(KEY, O.size)),
     "stacks in a list": lambda: hnn.BlockSeq.init(O, Block)(jax.random.split(KEY, O.size)),
     "methods of its own": lambda: hnn.Stacked.init(L, Transposed)(jax.random.split(KEY, L.size)),
+    "methods for all layers at once": lambda: hnn.Stacked.init(L, Parts)(jax.random.split(KEY, L.size)),
     "other names": lambda: Wrapped(hnn.Linear.init(E, V, key=KEY), hax.ones(E)),
     "containers": lambda: Holder(
         {"x": [jnp.ones(2), (hax.ones(H),)], "y": Pair(np.ones(3, np.float32), None), "z": []}

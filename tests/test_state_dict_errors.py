@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,9 +21,10 @@ from haliax.state_dict import (
     save_state_dict,
     to_numpy_state_dict,
     to_state_dict,
+    to_torch_compatible_state_dict,
     with_prefix,
 )
-from state_dict_modules import E, Holder, V, Wrapped, make, same
+from state_dict_modules import AtOnce, E, Holder, L, V, Wrapped, make, same
 
 
 @pytest.mark.parametrize("strict", [None, True, "missing"])
@@ -182,6 +185,38 @@ def test_what_own_methods_lack_is_listed_with_the_rest():
         "  missing: 'a.1.kernel'\n"
         "  missing: 'b.weight' (V=6, E=4)\n"
         "Pass strict=False to leave what is missing or extra."
+    )
+
+
+def test_what_methods_for_all_layers_lack_is_listed():
+    stack = hnn.Stacked.init(L, AtOnce)(jax.random.split(jax.random.key(0), L.size))
+    state_dict = to_numpy_state_dict({"stack": stack, "linear": make("linear")})
+    del state_dict["stack.1.0.kernel"], state_dict["linear.bias"]
+    with pytest.raises(StateDictError) as error:
+        from_state_dict({"stack": stack, "linear": make("linear")}, state_dict)
+    assert str(error.value) == (
+        "from_state_dict: the state dict and dict differ in 3 places:\n"
+        "  missing: 'linear.bias' (V=6)\n"
+        "  missing: 'stack.1.0.kernel' Did you mean 'stack.1.1.kernel'?\n"
+        "  extra: 'stack.1.1.kernel' Did you mean 'stack.1.0.kernel'?\n"
+        "Pass strict=False to leave what is missing or extra."
+    )
+
+
+def test_methods_must_come_to_the_shapes_that_are_to_be_reshaped():
+    class Turned(ModuleWithStateDictSerialization):
+        linear: hnn.Linear
+
+        def from_state_dict(self, state_dict, prefix=None):
+            weight = hax.named(state_dict[with_prefix(prefix, "linear.weight")].T, ("a", "b"))
+            return Turned(dataclasses.replace(self.linear, weight=weight))
+
+    module = Turned(make("linear without bias"))
+    with pytest.raises(StateDictError) as error:
+        from_torch_compatible_state_dict(module, to_torch_compatible_state_dict(module))
+    assert str(error.value) == (
+        "from_torch_compatible_state_dict: the state dict and Turned differ in 1 place:\n"
+        "  does not fit: 'linear.weight' is loaded in shape (4, 6); expected (__OUT__=6, __IN__=4)"
     )
 
 

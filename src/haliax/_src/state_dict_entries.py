@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
@@ -12,9 +12,8 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from haliax._src.errors import nearest
-from haliax._src.safetensors_io import StoredTensor
 from haliax._src.state_dict_layouts import Layout
-from haliax._src.tensor_parts import everything, put
+from haliax._src.tensor_parts import as_tensor, everything, put, stack
 
 Strict: TypeAlias = bool | Literal["missing"]
 """What is an error: missing and extra entries, missing ones alone, neither."""
@@ -82,6 +81,16 @@ class Loading:
         """How many have been found."""
         return len(self.missing) + len(self.unfit) + len(self.partly)
 
+    def copy(self) -> Loading:
+        """What is known by now."""
+        return Loading(set(self.used), dict(self.missing), list(self.unfit), list(self.partly))
+
+    def go_back(self, before: Loading) -> None:
+        """Forget what was found after a copy was made, but for the names that were looked up."""
+        self.missing.clear()
+        self.missing.update(before.missing)
+        self.unfit[:], self.partly[:] = before.unfit, before.partly
+
 
 _current: ContextVar[Loading | None] = ContextVar("haliax_state_dict_loading", default=None)
 
@@ -96,14 +105,18 @@ class Entries(Mapping[str, Any]):
     def unread(self, name: str) -> Any:
         """An entry as it is, not read yet if it is in a file."""
         self._loading.used.add(name)
-        return self._entries[name]
+        return self.peek(name)
+
+    def peek(self, name: str) -> Any:
+        """The same for one that may not be used."""
+        return peek(self._entries, name)
 
     def __getitem__(self, name: str) -> Any:
         """An entry as an array."""
-        if name not in self._entries:
+        if name not in self:
             self._loading.missing[name] = ""
         value = self.unread(name)
-        return value.read(everything(value.shape)) if isinstance(value, StoredTensor) else value
+        return value.read(everything(value.shape)) if hasattr(value, "read") else value
 
     def get(self, key: str, default: Any = None) -> Any:
         """An entry as an array, or `default`: what is asked for in this way may be missing."""
@@ -124,6 +137,71 @@ class Entries(Mapping[str, Any]):
     def __len__(self) -> int:
         """The number of entries."""
         return len(self._entries)
+
+
+class LayersAtOnce(Entries):
+    """The entries of a state dict, and for all layers of a stack together, with `*` for the number of the layer.
+
+    Args:
+        entries: The state dict.
+        loading: What is known of it.
+        prefix: What the names of the stack begin with, with the dot.
+        count: The number of layers.
+    """
+
+    def __init__(self, entries: Mapping[str, Any], loading: Loading, prefix: str, count: int):
+        """Find out which entries belong together; nothing is read."""
+        super().__init__(entries, loading)
+        first = f"{prefix}0."
+        rests = [name.removeprefix(first) for name in entries if name.startswith(first)]
+        layers = {f"{prefix}*.{rest}": [f"{prefix}{i}.{rest}" for i in range(count)] for rest in rests}
+        self._layers = {name: parts for name, parts in layers.items() if self._can_be_stacked(parts)}
+
+    def _can_be_stacked(self, names: Sequence[str]) -> bool:
+        """Whether there are entries of these names, of one shape and dtype."""
+        if not all(name in self._entries for name in names):
+            return False
+        tensors = [as_tensor(peek(self._entries, name)) for name in names]
+        return len({(tuple(tensor.shape), str(tensor.dtype)) for tensor in tensors}) == 1
+
+    def unread(self, name: str) -> Any:
+        """An entry as it is, or those of all layers, stacked; not read yet if in files."""
+        if name not in self._layers:
+            return unread(self._entries, name)
+        return stack([as_tensor(unread(self._entries, part)) for part in self._layers[name]])
+
+    def of_first_layer(self, name: str) -> Any:
+        """An entry as it is, that of the first layer in the place of all."""
+        self.unread(name)
+        return peek(self._entries, self._layers.get(name, [name])[0])
+
+    def peek(self, name: str) -> Any:
+        """The same for one that may not be used."""
+        if name not in self._layers:
+            return peek(self._entries, name)
+        return stack([as_tensor(peek(self._entries, part)) for part in self._layers[name]])
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is an entry of this name."""
+        return name in self._layers or name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter([*self._layers, *self._entries])
+
+    def __len__(self) -> int:
+        """The number of entries."""
+        return len(self._layers) + len(self._entries)
+
+
+def unread(entries: Mapping[str, Any], name: str) -> Any:
+    """An entry of any state dict as it is, not read yet if it is in a file."""
+    return entries.unread(name) if isinstance(entries, Entries) else entries[name]
+
+
+def peek(entries: Mapping[str, Any], name: str) -> Any:
+    """The same for one that may not be used."""
+    return entries.peek(name) if isinstance(entries, Entries) else entries[name]
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from haliax._src.resources import MeshLike
 from haliax._src.safetensors_io import StoredTensor
 from haliax._src.state_dict_entries import (
     Entries,
+    LayersAtOnce,
     Loaded,
     Loading,
     Strict,
@@ -30,6 +31,7 @@ from haliax._src.state_dict_entries import (
     is_loading,
     loading_now,
     loading_scope,
+    unread,
 )
 from haliax._src.state_dict_layouts import Layout, LayoutRule, layout_rule, struct_of
 from haliax._src.state_dict_naming import (
@@ -169,6 +171,15 @@ def walk(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
         return tree  # it can not do without what is missing: the error that lists all is to come
 
 
+def walk_exactly(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
+    """`walk`, where methods of modules must come to the shapes of the template, too."""
+    loaded = walk(tree, entries, prefix)
+    for want, have in misfits(tree, loaded):
+        name = have.name if isinstance(have, Loaded) else ""
+        loading_now().unfit.append(f"{name!r} is loaded in shape {tuple(have.shape)}; expected {_format_shape(want)}")
+    return loaded
+
+
 def _load_parts(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
     if is_layer_stack(tree):
         return _load_stack(tree, entries, prefix)
@@ -215,7 +226,10 @@ def _load_leaf(leaf: Any, entries: Mapping[str, Any], prefix: str | None) -> Any
         if raw is not None:
             loading_now().missing[name] = f" {_format_shape(leaf)}"
         return leaf
-    value = entries.unread(name) if isinstance(entries, Entries) else entries[name]
+    if raw is None and isinstance(entries, LayersAtOnce):
+        value = entries.of_first_layer(name)  # the layers share their numbers
+    else:
+        value = unread(entries, name)
     unfit = _why_no_array(value, leaf)
     if unfit:
         loading_now().unfit.append(f"{name!r} {unfit}; expected {_format_shape(leaf)}")
@@ -284,16 +298,48 @@ def _format_shape(leaf: Any) -> str:
 
 def _load_stack(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
     """A stack, whose layers have entries of their own."""
-    count = tree.Block.size
-    if count == 0:
+    if tree.Block.size == 0:
         return tree
-    layer = one_layer(tree)
-    layers = [walk(layer, entries, with_prefix(prefix, str(i))) for i in range(count)]
+    layer, before = one_layer(tree), loading_now().copy()
+    try:
+        layers = [walk(layer, entries, with_prefix(prefix, str(i))) for i in range(tree.Block.size)]
+        if any(misfits(layer, loaded) for loaded in layers):
+            return _load_at_once(tree, entries, prefix, before)
+    except Exception as error:
+        return _load_at_once(tree, entries, prefix, before, error)
 
     def restack(leaf: Any, *parts: Any) -> Any:
         return _stack_leaf(leaf, parts, prefix)
 
     return dataclasses.replace(tree, stacked=jax.tree.map(restack, tree.stacked, *layers, is_leaf=is_leaf))
+
+
+def _load_at_once(
+    tree: Any, entries: Mapping[str, Any], prefix: str | None, before: Loading, error: Exception | None = None
+) -> Any:
+    """A stack whose layers have a method that wants the arrays of all of them, as it got them in the old haliax."""
+    found = loading_now()
+    in_layers = found.copy()
+    found.go_back(before)
+    at_once = LayersAtOnce(entries, found, "" if prefix is None else f"{prefix}.", tree.Block.size)
+    try:
+        stacked = walk(tree.stacked, at_once, with_prefix(prefix, "*"))
+    except Exception as again:
+        raise error or again from None
+    if in_layers.problems > before.problems:
+        found.go_back(in_layers)  # which has their names
+    return dataclasses.replace(tree, stacked=stacked)
+
+
+def misfits(template: Any, loaded: Any) -> list[tuple[Any, Any]]:
+    """What methods of modules have loaded in other shapes than the template has, with what stands there."""
+    pairs = zip(*(jax.tree.leaves(tree, is_leaf=is_leaf) for tree in (template, loaded)), strict=True)
+    arrays = [(want, have.array if isinstance(have, NamedArrayBase) else have) for want, have in pairs]
+    return [
+        (want, have)
+        for want, have in arrays
+        if raw_array(want) is not None and tuple(have.shape) != tuple(raw_array(want).shape)
+    ]
 
 
 def is_leaf(x: Any) -> bool:

@@ -19,7 +19,7 @@ from haliax._src.jax_helpers import is_jax_array_like, is_typed_key
 from haliax._src.resources import MeshLike
 from haliax._src.state_dict_entries import Strict
 from haliax._src.state_dict_layouts import LayoutRule, layout_rule
-from haliax._src.state_dict_loading import as_loaded, from_state_dict, is_leaf, load, settle, walk
+from haliax._src.state_dict_loading import as_loaded, from_state_dict, is_leaf, load, settle, walk_exactly
 from haliax._src.state_dict_naming import (
     StateDict,
     flatten_modules_for_export,
@@ -150,7 +150,7 @@ def from_torch_compatible_state_dict(
     rule = layout_rule(op, mesh, sharding)
     shapes = _without_arrays(t)
     flattened = eqx.filter_eval_shape(flatten_modules_for_export, shapes)
-    loaded = load(op, walk, flattened, state_dict, prefix, strict)
+    loaded = load(op, walk_exactly, flattened, state_dict, prefix, strict)
     if only_reshapes(flatten_modules_for_export, shapes):
         return settle(_in_shapes_of(t, loaded), rule)
     flat = settle(loaded, None if rule is None else layout_rule(op, mesh, "best_effort"))
