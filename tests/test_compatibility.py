@@ -227,3 +227,13 @@ def test_a_normalisation_needs_a_call_and_nothing_else():
     assert layer(hax.ones(A)).array.tolist() == [2.0, 2.0]
     with pytest.raises(TypeError, match="__call__"):
         LayerNormBase.init(A)
+
+
+@pytest.mark.parametrize(("In", "Out", "expected"), [(A, B, True), ((A, B), C, True), ((), B, False), (A, (), True)])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_linear_layer_tells_the_order_of_its_axes(In, Out, expected, stacked):
+    for out_first in (True, False):
+        init = lambda key, out_first=out_first: nn.Linear.init(In, Out, key=key, out_first=out_first)  # noqa: E731
+        layer = hax.vmap(init, BATCH)(jax.random.split(jax.random.key(0), 3)) if stacked else init(jax.random.key(0))
+        one_order = In == () or Out == ()
+        assert layer._out_first == (expected if one_order else out_first)

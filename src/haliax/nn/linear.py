@@ -147,6 +147,12 @@ class Linear(ModuleWithStateDictSerialization, ReparamEnabled):
         return {"weight": self.reparam.active_scale}
 
     @property
+    def _out_first(self) -> bool:
+        """Whether the weight has the input axes last: Levanter's optimizers ask for it by this name."""
+        names = {axis.name for axis in _inner_axes(self.In, self.Out)}
+        return bool(names) and self.weight.axis_names[-1] in names
+
+    @property
     def reparam(self) -> AbstractLinearReparam:
         """The parametrisation, for the axes of this layer."""
         return self._reparam_cls(self.In, self.Out)
