@@ -4,7 +4,7 @@ CONFORMANCE_PYTHON ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-torch bench lint types conformance clean
+.PHONY: demo test test-torch examples bench lint types conformance clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -16,6 +16,10 @@ test: $(VENV)/.test,demo
 # Python 3.11: for later ones PyPI has torch only with CUDA, of many gigabytes.
 test-torch: $(VENV)/.test,torch
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/with_torch
+
+# In processes of their own, as users run them; one needs Orbax.
+examples: $(VENV)/.test,demo,examples
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/examples
 
 bench: $(VENV)/.test,demo
 	@mkdir -p .benchmarks
