@@ -22,7 +22,7 @@ from levanter.compat.hf_checkpoints import HFCheckpointConverter
 from levanter.layers.attention import AttentionMask
 
 import haliax as hax
-from haliax.partitioning import MeshMismatchWarning
+from haliax.partitioning import MeshMismatchWarning, forced_host_shim
 from haliax.state_dict import from_torch_compatible_state_dict, save_state_dict, to_torch_compatible_state_dict
 from haliax.util import is_named_array
 from integration.models import MODELS, tiny
@@ -39,6 +39,8 @@ HYBRID = hax.make_mesh({"data": 2, "model": 2}, {"model": 2})
 EXPLICIT = hax.make_mesh({"data": 2, "model": 2}, {"model": 2}, axis_types=AxisType.Explicit)
 
 Load = Callable[[str], Any]
+
+pytestmark = pytest.mark.xdist_group("hugging face")  # which share what takes long to make
 
 
 def reference(do: str, folder: Path) -> None:
@@ -92,19 +94,29 @@ def test_weights_are_laid_out_as_mapped(name, load):
         assert array.array.sharding.is_equivalent_to(jax.NamedSharding(FLAT, expected), array.ndim)
 
 
+@hax.named_jit(axis_resources=COMPUTE)
+def logits(model: Any, tokens: hax.NamedArray) -> hax.NamedArray:
+    return model(tokens, AttentionMask.causal())
+
+
+def check_logits(found: hax.NamedArray, folder: Path) -> None:
+    """They are where the call was, and those of torch."""
+    assert found.axis_names == ("batch", "position", "vocab") and found.array.sharding.mesh == HYBRID
+    np.testing.assert_allclose(found.array, np.load(folder / "logits.npy"), atol=2e-3)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_logits_on_another_mesh_are_those_of_torch(name, load, written):
-    tokens = np.load(written / "tokens.npy")
-
-    @hax.named_jit(axis_resources=COMPUTE)
-    def logits(model, tokens):
-        return model(tokens, AttentionMask.causal())
-
-    model = load(name)
+    model, tokens = load(name), hax.named(np.load(written / "tokens.npy"), ("batch", "position"))
     with hax.set_mesh(HYBRID), pytest.warns(MeshMismatchWarning, match="in another device order"):
-        found = logits(model, hax.named(tokens, ("batch", "position")))
-    assert found.axis_names == ("batch", "position", "vocab") and found.array.sharding.mesh == HYBRID
-    np.testing.assert_allclose(found.array, np.load(written / name / "logits.npy"), atol=2e-3)
+        check_logits(logits(model, tokens), written / name)
+
+
+def test_logits_with_the_shim_for_forced_hosts(load, written):
+    """It puts arguments in the layout of the mapping, so that none is on another mesh."""
+    model, tokens = load("llama"), hax.named(np.load(written / "tokens.npy"), ("batch", "position"))
+    with hax.set_mesh(HYBRID), forced_host_shim("on"):
+        check_logits(logits(model, tokens), written / "llama")
 
 
 @pytest.mark.parametrize("name", MODELS)
