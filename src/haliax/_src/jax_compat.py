@@ -22,6 +22,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Shard
 # of JAX's plain arrays; asking for the public attributes takes twice as long
 kind_of_sharding = operator.attrgetter("_sharding.__class__")
 _sharding_of, _is_committed = operator.attrgetter("_sharding"), operator.attrgetter("_committed")
+_mesh_of = operator.attrgetter("_sharding.mesh")
 
 
 def shardings_if_committed(arrays: Sequence[Any]) -> list[Sharding] | None:
@@ -30,6 +31,20 @@ def shardings_if_committed(arrays: Sequence[Any]) -> list[Sharding] | None:
         return list(map(_sharding_of, arrays)) if all(map(_is_committed, arrays)) else None
     except AttributeError:
         return None
+
+
+def mesh_of_all(arrays: Sequence[Any]) -> Mesh | None:
+    """The mesh that all arrays are on, if they are on one and the same object and some are committed, else None.
+
+    Identity is told in C; comparing shardings or meshes calls Python for each array.
+    """
+    try:
+        meshes = set(map(id, map(_mesh_of, arrays)))
+        if len(meshes) == 1 and any(map(_is_committed, arrays)):
+            return _mesh_of(arrays[0])
+    except AttributeError:
+        pass
+    return None
 
 
 def committed_shardings(arrays: Sequence[ArrayImpl]) -> set[Sharding]:

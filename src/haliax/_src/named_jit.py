@@ -196,8 +196,7 @@ class NamedJit(Generic[P, R]):
     ) -> tuple[Program, Sequence[Any], bool, Any]:
         """The program for a call, its arrays, whether its mesh is in force, and the signature of its arguments."""
         leaves, treedef = flatten_call(args, kwargs)
-        partition = partitions.of(leaves)
-        arrays, statics = partition.split(leaves)
+        arrays, kinds, statics = partitions.split(leaves)
         if self._fn_arrays:
             arrays = [*self._fn_arrays, *arrays]
         options = self._options
@@ -210,7 +209,7 @@ class NamedJit(Generic[P, R]):
         elif ambient is not None and mesh is not ambient:
             mesh = as_seen_here(mesh)
         shim = mapping is not None and options.in_axis_resources is None and shim_is_active(mesh)
-        signature = (treedef, partition.kinds, statics)
+        signature = (treedef, kinds, statics)
         key = (signature, mesh, mapping, shim)
         try:
             program = self._programs.get(key)
@@ -279,9 +278,8 @@ class NamedJit(Generic[P, R]):
 
         def call(compiled: jax.stages.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             leaves, treedef = flatten_call(args, kwargs)
-            partition = self._partitions.of(leaves)
-            arrays, statics = partition.split(leaves)
-            if (treedef, partition.kinds, statics) != signature:
+            arrays, kinds, statics = self._partitions.split(leaves)
+            if (treedef, kinds, statics) != signature:
                 raise TypeError(
                     problem(
                         f"named_jit({self.__name__})",
@@ -347,6 +345,9 @@ def _shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
         # the usual answer, that none has a mesh, takes a fifth of the time of the whole one
         if _WITHOUT_MESH.issuperset(map(jax_compat.kind_of_sharding, arrays)):
             return None
+        mesh = jax_compat.mesh_of_all(arrays)
+        if mesh is not None:
+            return mesh
         shardings = jax_compat.committed_shardings(arrays)
     except AttributeError:  # not all of them are plain arrays
         shardings = jax_compat.committed_shardings([a for a in arrays if type(a) is ArrayImpl])

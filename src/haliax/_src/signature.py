@@ -51,56 +51,60 @@ class Partition:
         traced: The types of arrays.
     """
 
-    __slots__ = ("_arrays_of", "_keys_of", "kinds")
+    __slots__ = ("arrays_of", "keys_of", "kinds")
 
     kinds: tuple[tuple[int, type], ...]
     """The position and the type of each static leaf."""
 
+    arrays_of: Callable[[Sequence[Any]], Sequence[Any]]
+    """Picks the arrays."""
+
+    keys_of: Callable[[Sequence[Any]], Any]
+    """Picks the static leaves, as a key that together with `kinds` tells different programs apart."""
+
     def __init__(self, leaves: Sequence[Any], traced: tuple[type, ...] = TRACED):
-        static = [not isinstance(leaf, traced) for leaf in leaves]
-        self.kinds = tuple((i, type(leaf)) for i, leaf in enumerate(leaves) if static[i])
-        self._arrays_of = picker([i for i in range(len(leaves)) if not static[i]])
-        statics = picker([i for i, _ in self.kinds])
+        static = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, traced)]
+        self.kinds = tuple((i, type(leaves[i])) for i in static)
+        self.arrays_of = picker(sorted({*range(len(leaves))}.difference(static)))
         # for most types equality is enough
         exact = any(issubclass(kind, float | complex) for _, kind in self.kinds)
-        self._keys_of = (lambda leaves: tuple(map(static_key, statics(leaves)))) if exact else statics
-
-    def split(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], tuple[Any, ...]]:
-        """The arrays, and the static leaves as keys that together with `kinds` tell different programs apart."""
-        if not self.kinds:
-            return leaves, ()
-        return self._arrays_of(leaves), self._keys_of(leaves)
+        pick = operator.itemgetter(*static) if static and not exact else None
+        self.keys_of = pick or (lambda leaves: tuple(static_key(leaves[i]) for i in static))
 
 
-class Partitions:
-    """The partitions of the calls of one function, so that no call looks at each of its leaves.
+class Partitions(dict[tuple[type, ...], Partition]):
+    """The partitions of the calls of one function by the types of leaves, so that no call looks at each of its leaves.
 
     Args:
         traced: The types of arrays.
     """
 
     def __init__(self, traced: tuple[type, ...]):
+        super().__init__()
         self._traced = traced
-        self._known: dict[tuple[type, ...], Partition] = {}
 
-    def of(self, leaves: Sequence[Any]) -> Partition:
-        """The partition for leaves of these types."""
-        types = tuple(map(type, leaves))
-        partition = self._known.get(types)
-        if partition is None:
-            if len(self._known) >= _MOST_PARTITIONS:
-                self._known.clear()
-            partition = self._known[types] = Partition(leaves, self._traced)
+    def split(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], tuple[tuple[int, type], ...], Any]:
+        """The arrays among leaves; positions and types of the static ones; and a key for these."""
+        # a call of `named_jit` comes here each time: on Python 3.12 a list is made in half the time of a `map`
+        types = tuple([type(leaf) for leaf in leaves])
+        partition = self.get(types) or self._add(types, leaves)
+        if not partition.kinds:
+            return leaves, (), ()
+        return partition.arrays_of(leaves), partition.kinds, partition.keys_of(leaves)
+
+    def _add(self, types: tuple[type, ...], leaves: Sequence[Any]) -> Partition:
+        if len(self) >= _MOST_PARTITIONS:
+            self.clear()
+        partition = self[types] = Partition(leaves, self._traced)
         return partition
 
 
-def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """A function that picks the items at these positions."""
-    match positions:
-        case []:
-            return lambda items: ()
-        case [i]:
-            return lambda items: (items[i],)
+def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function that picks the items at these positions, which are in order."""
+    count = len(positions)
+    if not count or positions[-1] - positions[0] == count - 1:  # a slice is quicker
+        start = positions[0] if count else 0
+        return operator.itemgetter(slice(start, start + count))
     return operator.itemgetter(*positions)
 
 
