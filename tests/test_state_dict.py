@@ -176,12 +176,13 @@ def test_a_weight_has_its_scale_in_a_state_dict(name, factor, tmp_path, mesh):
             np.testing.assert_allclose(have, want, rtol=1e-6)
 
 
-def test_scales_are_exact_in_narrow_dtypes():
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float8_e5m2, jnp.float32, jnp.complex64, jnp.int32])
+def test_scales_are_exact_in_any_dtype(dtype):
     layer = hnn.Linear.init(hax.Axis("in", 768), (), key=KEY, reparam_cls=hnn.mup.OutputLinearMup)
-    layer = jax.tree.map(lambda x: jnp.full_like(x, 768, jnp.bfloat16), layer)
+    layer = jax.tree.map(lambda x: jnp.full_like(x, 768, dtype), layer)
     for convert in (to_state_dict, to_numpy_state_dict):
         found = convert(layer)
-        assert found["weight"].dtype == jnp.bfloat16 and (found["weight"] == 1).all()
+        assert found["weight"].dtype == dtype and (found["weight"] == 1).all()
         assert same(from_state_dict(layer, found), layer)
 
 

@@ -152,6 +152,8 @@ def test_own_methods_may_load_parts_and_rename():
          "  does not fit: 'a' has shape (2,); expected a number"),
         (lambda: from_state_dict(make("linear"), {}, strict="extra"), ValueError,
          "from_state_dict: strict is 'extra'; expected True, False or \"missing\"."),
+        (lambda: from_state_dict(make("linear"), {}, strict=1), ValueError,
+         "from_state_dict: strict is 1; expected True, False or \"missing\"."),
         (lambda: from_state_dict(make("linear"), {}, sharding="best_effort"), ValueError,
          "from_state_dict: there is no mesh. Pass mesh=..., or call it under `with haliax.set_mesh(mesh):`."),
         (lambda: from_state_dict(make("linear"), {}, mesh=hax.make_mesh({"data": 8}), sharding="even"), ValueError,

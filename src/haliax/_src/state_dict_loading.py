@@ -137,7 +137,7 @@ def load(
     Returns:
         The template with `Loaded` in the place of its arrays.
     """
-    if strict not in (True, False, "missing", None):
+    if not isinstance(strict, bool | None) and not (isinstance(strict, str) and strict == "missing"):
         raise bad_value(op, f"strict is {strict!r}", 'expected True, False or "missing"')
     if not isinstance(state_dict, Mapping | str | os.PathLike):
         raise wrong_type(op, "state_dict", state_dict, "a mapping from names to arrays, or the path of a file")

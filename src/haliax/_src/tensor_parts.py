@@ -139,7 +139,7 @@ def scale(value: Any, factor: float) -> Any:
     if hasattr(value, "read"):
         return ScaledTensor(value, factor)
     # a dtype of few digits has no room for the factor, which would be off for all elements alike
-    wide = jnp.promote_types(value.dtype, jnp.float32)
+    wide = jnp.float32 if value.dtype.itemsize < 4 else value.dtype
     return (value.astype(wide) * factor).astype(value.dtype)
 
 
