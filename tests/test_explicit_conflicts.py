@@ -190,6 +190,18 @@ def test_vmap_over_two_layouts(mapping, explicit_mesh):
     )
 
 
+@pytest.mark.parametrize("jit", [False, True])
+def test_vmap_over_the_mesh_axis_of_another_axis(jit, explicit_mesh):
+    x, y = on(explicit_mesh, "b", "data"), on(explicit_mesh, "e", "data")
+    multiply = hax.vmap(lambda x, y: x * y, "b")
+    with jax.set_mesh(explicit_mesh), pytest.raises(ValueError) as error:
+        (jax.jit(multiply) if jit else multiply)(x, y)
+    assert str(error.value) == (
+        "vmap: axis 'b' and an axis that it meets in the function are split over the same mesh axis; expected distinct"
+        " ones. Map one of them to another mesh axis."
+    )
+
+
 @pytest.mark.parametrize("mapping", [None, {"e": "data"}], ids=str)
 def test_a_carry_in_two_layouts(mapping, explicit_mesh):
     init, xs = on(explicit_mesh, "e", "model"), on(explicit_mesh, "b e", None, "data")

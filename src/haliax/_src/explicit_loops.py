@@ -6,7 +6,7 @@ carries an array only if each step leaves its layout as it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -47,6 +47,11 @@ def split_alike(op: str, name: str, arrays: Sequence[Any], dims: Sequence[int]) 
         raise bad_value(op, f"axis {name!r} is split over {over}", "expected arguments that agree", GIVE_A_MAPPING)
     mesh = explicit_mesh(arrays)
     return [_resplit(array, dim, way, mesh) for array, dim in zip(arrays, dims, strict=True)]
+
+
+def is_split(arrays: Iterable[Any], dims: Iterable[int]) -> bool:
+    """Whether one of some raw arrays is split over explicit mesh axes along its dimension."""
+    return any(_entry(array, dim) for array, dim in zip(arrays, dims, strict=True))
 
 
 def unsplit(array: Any, dim: int) -> Any:

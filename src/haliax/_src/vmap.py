@@ -15,6 +15,8 @@ from haliax._src.array_base import selectors, wrap
 from haliax._src.axis import Axis, AxisSelection, AxisSelector
 from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import bad_value, check_callable, duplicate_axes, problem, wrong_type
+from haliax._src.explicit_loops import is_split
+from haliax._src.jax_compat import DuplicateSpecError
 from haliax._src.jax_helpers import Static, is_jax_array_like
 from haliax._src.rearrange import permute
 from haliax._src.tree import is_named_array, tree_flatten, tree_leaves
@@ -159,8 +161,14 @@ def _map_along(
         returned.append(True)
         return parts
 
+    arrays = plan.mapped("vmap")
     try:
-        mapped, shared, rest = run(plan.mapped("vmap"))
+        mapped, shared, rest = run(arrays)
+    except DuplicateSpecError as error:
+        if not is_split(arrays.values(), plan.dims.values()):
+            raise
+        given = f"axis {plan.axis.name!r} and an axis that it meets in the function are split over the same mesh axis"
+        raise bad_value("vmap", given, "expected distinct ones", "Map one of them to another mesh axis.") from error
     except ValueError as error:
         if not returned or "out_axes" not in str(error):
             raise
