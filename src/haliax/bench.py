@@ -37,7 +37,17 @@ STEPS = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and print."""
+    """Measure and print.
+
+    Args:
+        argv: The command line; that of the process if None.
+
+    Raises:
+        SystemExit: If something can not be used, after one line that says what.
+
+    Source:
+        `timeit.main`
+    """
     parser = argparse.ArgumentParser(
         "python -m haliax.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -49,15 +59,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not options.seconds >= 0:
             raise call_costs.Malformed(f"--seconds {options.seconds}: must not be negative")
         call_costs.find(options.function)
-        old = measure_with(options.old, options.function, options.seconds) if options.old else None
+        old = _measure_with(options.old, options.function, options.seconds) if options.old else None
         new = call_costs.run(options.function, options.seconds)
     except call_costs.Malformed as error:
         print(f"haliax.bench: {error}", file=sys.stderr)
         sys.exit(2)
-    print("\n".join(table(options.function, new, old)))
+    print("\n".join(_table(options.function, new, old)))
 
 
-def measure_with(python: str, function: str, seconds: float) -> dict[str, Any]:
+def _measure_with(python: str, function: str, seconds: float) -> dict[str, Any]:
     """Measure with another interpreter, which has another haliax."""
     ours = Path(__file__).parent
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +100,7 @@ def _last_error(printed: str) -> str:
     return told[-1] if told else "it says nothing"
 
 
-def table(function: str, new: dict[str, Any], old: dict[str, Any] | None) -> Iterator[str]:
+def _table(function: str, new: dict[str, Any], old: dict[str, Any] | None) -> Iterator[str]:
     """The lines to print: a row for each step, with times and what they are divided by."""
     yield f"{function}: {new['arrays']} arrays, {new['bytes']:,} bytes, on {new['machine']}"
     head = ["", "jax.jit", "named_jit", "ratio"]
