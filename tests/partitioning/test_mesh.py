@@ -41,6 +41,7 @@ def test_the_mesh_in_force(mesh, set_mesh):
     with set_mesh(mesh):
         assert f(jnp.ones(3)) == THIS
     assert f(jnp.ones(3)) == ()
+    assert hax.partitioning._get_mesh() is None
 
 
 @pytest.mark.filterwarnings("ignore:.*with mesh.*has been deprecated:DeprecationWarning")
