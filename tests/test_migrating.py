@@ -1,5 +1,6 @@
 """The code in docs/migrating.md runs, and what it says of commands is so."""
 
+import operator
 import os
 import re
 import shlex
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import haliax
-import haliax.nn as hnn
 from haliax.debug import RetraceWarning
 from haliax.partitioning import MeshMismatchWarning
 
@@ -57,11 +57,26 @@ def test_warnings_are_where_it_says(warning):
     assert f"| `{module}.{warning.__name__}` |" in DOCUMENT
 
 
-def test_what_is_gone_is_gone_and_what_is_instead_is_there():
-    gone = [(hnn.attention, "self_attention"), (hnn.attention, "dropout_mask"), (haliax.random, "generate_sharded")]
-    assert not [name for module, name in gone if hasattr(module, name)]
-    instead = [(hnn.attention, "dot_product_attention"), (hnn.attention, "causal_mask"), (haliax.random, "bernoulli")]
-    assert all(hasattr(module, name) and name in DOCUMENT for module, name in instead)
+GONE = {
+    "nn.attention.self_attention": "nn.attention.dot_product_attention",
+    "nn.attention.dropout_mask": "random.bernoulli",
+    "axis.overlapping_axes": "axis.intersect_axes",
+    "nn.Linear.out_first": "nn.Linear.weight",
+    "quantization.fp8_linear_layers": "quantization.quantize_linear_layers",
+    "quantization.Fp8Config": "quantization.QuantizationConfig",
+    "quantization.OverwriteWithGradient": "quantization.CustomGradientAccumulation",
+    "random.generate_sharded": "named_jit",
+}
+"""What 1.3 had and is no more, and what takes its place."""
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_what_is_gone_is_gone_and_what_is_instead_is_there(gone):
+    assert gone.split(".")[-1] in DOCUMENT and GONE[gone].split(".")[-1] in DOCUMENT
+    with pytest.raises(AttributeError):
+        operator.attrgetter(gone)(haliax)
+    if GONE[gone] != "nn.Linear.weight":  # a field
+        operator.attrgetter(GONE[gone])(haliax)
 
 
 def test_least_versions_are_those_of_the_package():
