@@ -3,8 +3,16 @@ PYTHON ?= python3
 CONFORMANCE_PYTHON ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
+# Two environments that other runs may have left, so a stamp is named after what was required, not dated.
+LEVANTER := .venv-levanter
+LEVANTER_PYTHON ?= python3.12
+LEVANTER_STAMP = $(LEVANTER)/.$(call hash,tests/integration/levanter.txt)
+REFERENCE := .venv-reference
+REFERENCE_PYTHON ?= python3.11
+REFERENCE_STAMP = $(REFERENCE)/.$(call hash,tests/integration/reference.txt)
+hash = $(shell grep -v MHz $(1) | sha256sum | cut -c1-16)
 
-.PHONY: demo test test-torch examples bench lint types conformance clean
+.PHONY: demo test test-torch examples bench lint types conformance integration clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -39,8 +47,31 @@ conformance:
 	$(MAKE) VENV=.venv-conformance PYTHON=$(CONFORMANCE_PYTHON) .venv-conformance/.test,demo,conformance
 	.venv-conformance/bin/python tests/conformance/run.py
 
+# Levanter, unchanged, on our haliax; transformers and torch are in a process of their own. What XLA compiles is kept too,
+# for processors that are alike.
+integration: export HALIAX_REFERENCE_PYTHON = $(abspath $(REFERENCE)/bin/python)
+integration: export JAX_COMPILATION_CACHE_DIR = $(abspath $(LEVANTER)/xla/$(call hash,/proc/cpuinfo))
+integration: export JAX_COMPILATION_CACHE_MAX_SIZE = 1000000000
+integration: export HALIAX_FORCED_HOST_SHIM = auto
+integration: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0.1
+integration: $(LEVANTER_STAMP) $(REFERENCE_STAMP)
+	$(LEVANTER)/bin/python -m pip install -q --no-deps --force-reinstall .
+	$(LEVANTER)/bin/python -m pytest -n auto --maxprocesses 8 --dist loadgroup tests/integration
+
+# The haliax that Levanter asks for has another name, and would be imported in the place of ours.
+$(LEVANTER_STAMP):
+	$(LEVANTER_PYTHON) -m venv --clear $(LEVANTER)
+	$(LEVANTER)/bin/python -m pip install -qq -r tests/integration/levanter.txt
+	$(LEVANTER)/bin/python -m pip uninstall -q -y marin-haliax
+	@touch $@
+
+$(REFERENCE_STAMP):
+	$(REFERENCE_PYTHON) -m venv --clear $(REFERENCE)
+	$(REFERENCE)/bin/python -m pip install -qq -r tests/integration/reference.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .venv-conformance build dist .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venv-conformance $(LEVANTER) $(REFERENCE) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp is named after the extras that were installed.

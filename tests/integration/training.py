@@ -16,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding
 from levanter.checkpoint import CheckpointerConfig
 from levanter.data.dataset import ListAsyncDataset
 from levanter.models.lm_model import LmConfig, LmExample
+from levanter.optim.config import OptimizerConfig
 from levanter.tracker import NoopConfig, defer_tracker_for_jit
 from levanter.trainer import Trainer, TrainerConfig
 from levanter.trainer_state import TrainerState
@@ -75,10 +76,13 @@ def loss(model: Any, example: LmExample, *, key: jax.Array | None = None) -> Any
 
 
 @contextmanager
-def trainer(layout: Layout, folder: Path, **options: Any) -> Iterator[Trainer]:
+def trainer(
+    layout: Layout, folder: Path, *, optimizer: OptimizerConfig | None = None, **options: Any
+) -> Iterator[Trainer]:
     """A trainer that is entered, so that its mesh and the mapping of its parameters are in force."""
     loss.traces = 0
-    with Trainer(config(layout, folder, **options), optax.adam(1e-2), loss) as entered:
+    transform = optax.adam(1e-2) if optimizer is None else optimizer.build(STEPS)
+    with Trainer(config(layout, folder, **options), transform, loss) as entered:
         yield entered
 
 
