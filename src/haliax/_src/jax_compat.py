@@ -17,12 +17,14 @@ from jax._src import config as _config, mesh as _mesh, sharding_impls as _shardi
 from jax._src.array import ArrayImpl as ArrayImpl
 from jax._src.core import ShardingTypeError as ShardingTypeError, trace_state_clean as _trace_state_clean
 from jax._src.named_sharding import DuplicateSpecError as DuplicateSpecError
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
+from jax.core import Tracer
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
 # of JAX's plain arrays; asking for the public attributes takes twice as long
-kind_of_sharding = operator.attrgetter("_sharding.__class__")
+_kind_of_sharding = operator.attrgetter("_sharding.__class__")
 _sharding_of, _is_committed = operator.attrgetter("_sharding"), operator.attrgetter("_committed")
 _mesh_of = operator.attrgetter("_sharding.mesh")
+_WITHOUT_MESH = frozenset({SingleDeviceSharding})
 
 
 def shardings_if_committed(arrays: Sequence[Any]) -> list[Sharding] | None:
@@ -33,23 +35,27 @@ def shardings_if_committed(arrays: Sequence[Any]) -> list[Sharding] | None:
         return None
 
 
-def mesh_of_all(arrays: Sequence[Any]) -> Mesh | None:
-    """The mesh that all arrays are on, if they are on one and the same object and some are committed, else None.
+def shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
+    """The one mesh that the committed arrays of a call share, if there is one.
 
-    Identity is told in C; comparing shardings or meshes calls Python for each array.
+    Each call of `named_jit` without a mesh asks: the usual answers, that none has a mesh or all are on one, are found
+    in C.
     """
     try:
-        meshes = set(map(id, map(_mesh_of, arrays)))
-        if len(meshes) == 1 and any(map(_is_committed, arrays)):
+        if _WITHOUT_MESH.issuperset(map(_kind_of_sharding, arrays)):
+            return None
+        if len(set(map(id, map(_mesh_of, arrays)))) == 1 and any(map(_is_committed, arrays)):
             return _mesh_of(arrays[0])
-    except AttributeError:
+    except AttributeError:  # not all of them are plain arrays on meshes
         pass
-    return None
-
-
-def committed_shardings(arrays: Sequence[ArrayImpl]) -> set[Sharding]:
-    """The shardings of those arrays that are committed."""
-    return set(itertools.compress(map(_sharding_of, arrays), map(_is_committed, arrays)))
+    try:
+        shardings = list(itertools.compress(map(_sharding_of, arrays), map(_is_committed, arrays)))
+    except AttributeError:
+        known = [a for a in arrays if isinstance(a, jax.Array) and not isinstance(a, Tracer)]
+        shardings = [a.sharding for a in known if a.committed]
+    meshes = {id(s.mesh): s.mesh for s in shardings if isinstance(s, NamedSharding)}
+    distinct = {mesh for mesh in meshes.values() if isinstance(mesh, Mesh)}  # to compare them calls Python
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 # where the mesh of `jax.set_mesh` is kept, up to jax 0.10 and from 0.11 on

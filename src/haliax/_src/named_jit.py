@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import jax
-from jax.core import Tracer
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, SingleDeviceSharding
+from jax.sharding import AbstractMesh
 from jax.tree_util import tree_flatten
 
 from haliax._src import jax_compat
@@ -24,7 +23,6 @@ from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import problem, wrong_type
 from haliax._src.explain import explain
 from haliax._src.explanation import Explanation
-from haliax._src.jax_compat import ArrayImpl
 from haliax._src.jit_options import JitOptions, check_donated_names, check_options, donated_leaves
 from haliax._src.jit_plan import Plan
 from haliax._src.mesh_mismatch import Policy
@@ -205,7 +203,7 @@ class NamedJit(Generic[P, R]):
             mapping = current_mapping()
         mesh, ambient = options.mesh, ambient_mesh()
         if mesh is None:
-            mesh = _shared_mesh(arrays) if ambient is None else ambient
+            mesh = jax_compat.shared_mesh(arrays) if ambient is None else ambient
         elif ambient is not None and mesh is not ambient:
             mesh = as_seen_here(mesh)
         shim = mapping is not None and options.in_axis_resources is None and shim_is_active(mesh)
@@ -334,27 +332,6 @@ def _scope(program: Program) -> contextlib.AbstractContextManager[Any]:
     if mesh is None or is_in_force(mesh):
         return contextlib.nullcontext()
     return jax_compat.mesh_scope(mesh)
-
-
-_WITHOUT_MESH = frozenset({SingleDeviceSharding})
-
-
-def _shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
-    """The one mesh that the committed arrays of a call share, if there is one."""
-    try:
-        # the usual answer, that none has a mesh, takes a fifth of the time of the whole one
-        if _WITHOUT_MESH.issuperset(map(jax_compat.kind_of_sharding, arrays)):
-            return None
-        mesh = jax_compat.mesh_of_all(arrays)
-        if mesh is not None:
-            return mesh
-        shardings = jax_compat.committed_shardings(arrays)
-    except AttributeError:  # not all of them are plain arrays
-        shardings = jax_compat.committed_shardings([a for a in arrays if type(a) is ArrayImpl])
-        others = [a for a in arrays if type(a) is not ArrayImpl and isinstance(a, jax.Array)]
-        shardings.update(a.sharding for a in others if not isinstance(a, Tracer) and a.committed)
-    meshes = {s.mesh for s in shardings if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)}
-    return meshes.pop() if len(meshes) == 1 else None
 
 
 @overload
