@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("function", metavar="module:function", help="gives the function to call and its arguments")
     parser.add_argument("--old", metavar="PYTHON", help="an interpreter with an older haliax, to compare with")
-    parser.add_argument("--seconds", type=float, default=1.0, help="how long to repeat each call (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long to repeat each step (%(default)s)")
     options = parser.parse_args(argv)
     try:
         if not options.seconds >= 0:
