@@ -143,7 +143,7 @@ def one_call(case: Case, step: str, donates: bool) -> Callable[[], Times]:
 def first_steps(case: Case) -> Callable[[], Times]:
     """Tracing, lowering and compiling a call, as if JAX had not seen anything before.
 
-    An older haliax has caches of its own, which JAX does not clear: repeated, it traces once where it first traced twice.
+    An older haliax has caches that JAX does not clear: repeated, it traces once where it first traced twice.
     """
 
     def prepare() -> Times:
