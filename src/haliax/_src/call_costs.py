@@ -91,10 +91,8 @@ def is_named_jit(fn: Callable[..., Any]) -> bool:
 
 
 def by_named_jit(case: Case) -> Case:
-    """The case with its function compiled by `named_jit`, anew unless it is already."""
-    if is_named_jit(case.fn):
-        return case
-    return case._replace(fn=partitioning.named_jit(_anew(case.fn)))
+    """The case with its function compiled by `named_jit`, unless it is already."""
+    return case if is_named_jit(case.fn) else case._replace(fn=partitioning.named_jit(case.fn))
 
 
 def by_jax_jit(case: Case) -> Case:
@@ -114,13 +112,6 @@ def by_jax_jit(case: Case) -> Case:
 def without_work(case: Case) -> Case:
     """A call with the same arguments that computes nothing."""
     return case._replace(fn=lambda *args, **kwargs: ())
-
-
-def _anew(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function under another identity, for which JAX has traced nothing yet; what holds arrays stays as it is."""
-    if not inspect.isfunction(fn):
-        return fn
-    return functools.wraps(fn)(lambda *args, **kwargs: fn(*args, **kwargs))
 
 
 # Time -----------------------------------------------------------------------------------------------------------------
