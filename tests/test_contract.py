@@ -12,6 +12,7 @@ import inspect
 import json
 import pkgutil
 import re
+import typing
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -196,6 +197,17 @@ def missing_sections(path: str, obj: Any) -> list[str]:
 def test_docstrings_of_public_callables():
     missing = {path: missing_sections(path, obj) for path, obj in public().items()}
     assert {path: sections for path, sections in missing.items() if sections} == {}
+
+
+def test_type_hints_of_public_callables():
+    members = [
+        getattr(member, "__func__", member)
+        for obj in public().values()
+        if isinstance(obj, type)
+        for member in vars(obj).values()
+    ]
+    for obj in [*public().values(), *filter(inspect.isfunction, members)]:
+        typing.get_type_hints(obj, localns={"Figure": Any})  # of matplotlib, which may be missing
 
 
 def test_all_is_complete():

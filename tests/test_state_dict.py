@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec
 import haliax as hax
 import haliax.nn as hnn
 from haliax.state_dict import (
+    ModuleWithStateDictSerialization,
     flatten_modules_for_export,
     from_state_dict,
     from_torch_compatible_state_dict,
@@ -184,6 +185,19 @@ def test_scales_are_exact_in_any_dtype(dtype):
         found = convert(layer)
         assert found["weight"].dtype == dtype and (found["weight"] == 1).all()
         assert same(from_state_dict(layer, found), layer)
+
+
+def test_scales_of_single_numbers(tmp_path):
+    class Shift(ModuleWithStateDictSerialization):
+        by: hax.NamedArray
+
+        def _state_dict_scales(self):
+            return {"by": 0.5}
+
+    module = Shift(hax.named(3.0, ()))
+    save_state_dict(to_numpy_state_dict(module), tmp_path)
+    for state_dict in (tmp_path, to_numpy_state_dict(module), to_state_dict(module)):
+        assert same(from_state_dict(module, state_dict), module)
 
 
 def test_without_flattening():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -220,6 +222,24 @@ def test_methods_must_come_to_the_shapes_that_are_to_be_reshaped():
         "from_torch_compatible_state_dict: the state dict and Turned differ in 1 place:\n"
         "  does not fit: 'linear.weight' is loaded in shape (4, 6); expected (__OUT__=6, __IN__=4)"
     )
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (None, "methods of modules have loaded 0 arrays and numbers; expected 1"),
+        (2.0, "an array is loaded in shape (); expected (3,)"),
+    ],
+)
+def test_methods_must_come_to_arrays_in_the_same_places(array, message):
+    class Other(ModuleWithStateDictSerialization):
+        array: Any
+
+        def from_state_dict(self, state_dict, prefix=None):
+            return Other(array)
+
+    with pytest.raises(StateDictError, match=re.escape(message)):
+        from_torch_compatible_state_dict(Other(np.ones(3)), {})
 
 
 def test_errors_of_own_methods_are_theirs():

@@ -15,9 +15,6 @@ from haliax._src.jax_helpers import F, filter_checkpoint, tree_checkpoint_name
 RematName = Literal["offload", "recompute", "full", "save_all", "nested"]
 """The policies that have a name; see `ScanCheckpointPolicy.from_bool_or_str`."""
 
-ScanCheckpointSpec: TypeAlias = "bool | RematName | ScanCheckpointPolicy"
-"""A policy, or a short form of one."""
-
 
 @dataclasses.dataclass(frozen=True)
 class ScanCheckpointPolicy:
@@ -148,6 +145,9 @@ class ScanCheckpointPolicy:
             )
         return policies.save_only_these_names(*saved) if saved else None
 
+
+ScanCheckpointSpec: TypeAlias = bool | RematName | ScanCheckpointPolicy
+"""A policy, or a short form of one."""
 
 _POLICIES: dict[bool | str, ScanCheckpointPolicy] = {
     True: ScanCheckpointPolicy(simple=True),

@@ -174,9 +174,7 @@ def walk(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
 def walk_exactly(tree: Any, entries: Mapping[str, Any], prefix: str | None) -> Any:
     """`walk`, where methods of modules must come to the shapes of the template, too."""
     loaded = walk(tree, entries, prefix)
-    for want, have in misfits(tree, loaded):
-        name = have.name if isinstance(have, Loaded) else ""
-        loading_now().unfit.append(f"{name!r} is loaded in shape {tuple(have.shape)}; expected {_format_shape(want)}")
+    loading_now().unfit.extend(misfits(tree, loaded))
     return loaded
 
 
@@ -331,15 +329,19 @@ def _load_at_once(
     return dataclasses.replace(tree, stacked=stacked)
 
 
-def misfits(template: Any, loaded: Any) -> list[tuple[Any, Any]]:
-    """What methods of modules have loaded in other shapes than the template has, with what stands there."""
-    pairs = zip(*(jax.tree.leaves(tree, is_leaf=is_leaf) for tree in (template, loaded)), strict=True)
-    arrays = [(want, have.array if isinstance(have, NamedArrayBase) else have) for want, have in pairs]
-    return [
-        (want, have)
-        for want, have in arrays
-        if raw_array(want) is not None and tuple(have.shape) != tuple(raw_array(want).shape)
-    ]
+def misfits(template: Any, loaded: Any) -> list[str]:
+    """What methods of modules have loaded in other places or shapes than the template has, a sentence for each."""
+    wanted, found = (jax.tree.leaves(tree, is_leaf=is_leaf) for tree in (template, loaded))
+    if len(wanted) != len(found):
+        return [f"methods of modules have loaded {len(found)} arrays and numbers; expected {len(wanted)}"]
+    sentences = []
+    for want, have in zip(wanted, found, strict=True):
+        raw = have.array if isinstance(have, NamedArrayBase) else have
+        shape = tuple(getattr(raw, "shape", ()))  # a number has none
+        if raw_array(want) is not None and shape != tuple(raw_array(want).shape):
+            name = f"{raw.name!r}" if isinstance(raw, Loaded) else "an array"
+            sentences.append(f"{name} is loaded in shape {shape}; expected {_format_shape(want)}")
+    return sentences
 
 
 def is_leaf(x: Any) -> bool:

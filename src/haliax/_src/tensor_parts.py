@@ -117,7 +117,7 @@ class ScaledTensor:
 
     def read(self, index: Index) -> np.ndarray:
         """The block at an index, scaled in place, bit by bit: there is no memory for another one."""
-        block = np.ascontiguousarray(self.tensor.read(index))
+        block = np.asarray(self.tensor.read(index), order="C")
         elements = block.reshape(-1)
         for start in range(0, elements.size, _ELEMENTS_AT_ONCE):
             some = elements[start : start + _ELEMENTS_AT_ONCE]
