@@ -52,7 +52,6 @@ conformance:
 integration: export HALIAX_REFERENCE_PYTHON = $(abspath $(REFERENCE)/bin/python)
 integration: export JAX_COMPILATION_CACHE_DIR = $(abspath $(LEVANTER)/xla/$(call hash,/proc/cpuinfo))
 integration: export JAX_COMPILATION_CACHE_MAX_SIZE = 1000000000
-integration: export HALIAX_FORCED_HOST_SHIM = auto
 integration: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0.1
 integration: $(LEVANTER_STAMP) $(REFERENCE_STAMP)
 	$(LEVANTER)/bin/python -m pip install -q --no-deps --force-reinstall .

@@ -1,9 +1,7 @@
-"""The conditions under which Levanter runs here, on top of those of all tests: no network, its warnings its own.
-
-`make integration` leaves the forced-host shim as users have it; a test for which it matters says so.
-"""
+"""The conditions under which Levanter runs here, on top of those of all tests: no network, its warnings its own."""
 
 import os
+from collections.abc import Iterator
 
 import jax
 import pytest
@@ -23,3 +21,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings(f"error::{category.__module__}.{category.__name__}"))
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))  # the tests of a file share what they start from
+
+
+@pytest.fixture
+def forced_hosts() -> Iterator[None]:
+    """The forced-host shim as users of Levanter on CPUs have it."""
+    with hax.partitioning.forced_host_shim("auto"):
+        yield

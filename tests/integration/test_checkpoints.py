@@ -11,6 +11,8 @@ from haliax import NamedArray
 from integration.models import Vocab, tiny
 from integration.training import LAYOUTS, STEPS, Layout, initial_state, layouts, mapped_layouts, text, trainer
 
+pytestmark = pytest.mark.usefixtures("forced_hosts")
+
 MODEL = tiny("llama")
 
 

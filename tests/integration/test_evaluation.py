@@ -12,6 +12,8 @@ import haliax as hax
 from integration.models import tiny
 from integration.training import LAYOUTS, initial_state, text, trainer
 
+pytestmark = pytest.mark.usefixtures("forced_hosts")
+
 MODEL = tiny("llama")
 SETS = {"text/near": text(MODEL), "text/far": text(MODEL, first=30)}
 

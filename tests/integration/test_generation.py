@@ -12,6 +12,8 @@ import haliax as hax
 from integration.models import Vocab, tiny
 from integration.training import Layout, config
 
+pytestmark = pytest.mark.usefixtures("forced_hosts")
+
 MODEL = tiny("llama")
 PROMPTS = [[3, 4, 5, 6], [40], [10, 11, 12, 13, 14, 15, 16]]
 NEW = 6

@@ -16,6 +16,8 @@ import haliax as hax
 from integration.models import Vocab, tiny
 from integration.training import Layout, layouts, loss, text, trainer
 
+pytestmark = pytest.mark.usefixtures("forced_hosts")
+
 MODEL = tiny("llama")
 
 

@@ -50,8 +50,7 @@ ALLOWED = [
 
 @pytest.mark.parametrize(("name", "layout"), ALLOWED)
 def test_every_model_learns_on_every_mesh(name, layout, tmp_path, expected):
-    with forced_host_shim("off"):
-        losses = train(tiny(name), layout, tmp_path)
+    losses = train(tiny(name), layout, tmp_path)
     assert loss.traces == 1
     assert losses[-1] < losses[0] - 0.25
     np.testing.assert_allclose(losses, expected.setdefault(name, losses), rtol=1e-4)
@@ -59,7 +58,7 @@ def test_every_model_learns_on_every_mesh(name, layout, tmp_path, expected):
 
 # options of the trainer and of the model that change how a step is computed, not what comes out
 SAME = {
-    "forced-host shim": ({}, {}),
+    "forced-host shim": ({}, {}),  # off everywhere else in this file
     "programs logged": ({"log_jaxprs": True, "log_xla_hlo": True}, {}),
     "norms watched": ({"watch": WatchConfig(["grads", "params", "opt_state", "updates"], interval=2)}, {}),
     "weights averaged": ({"model_averaging": EmaModelAveragingConfig(0.9)}, {}),
