@@ -56,6 +56,18 @@ def test_a_stack_of_modules_has_more_axes_than_the_field_declares(mesh):
     assert f(stacked).weight.shape == (2, 8, 4)
 
 
+@pytest.mark.parametrize("stacked_first", [False, True])
+def test_stacks_and_single_modules_take_turns(mesh, stacked_first):
+    """The layout of each is the same, whichever came first."""
+    single = layer(mesh)
+    stacked = Layer(jnp.stack([single.weight, single.weight]), single.bias, single.scale)
+    f = hax.named_jit(lambda m: m.weight * 2, MAPPING, mesh=mesh, in_axis_resources=MAPPING)
+    for module in [stacked, single, stacked] if stacked_first else [single, stacked, single]:
+        given = f.explain(module).arguments[0]
+        assert given.spec_out == (jax.P("data", "model") if module is single else jax.P())
+        assert np.array_equal(f(module), module.weight * 2)
+
+
 def test_an_array_on_another_mesh_is_moved_by_its_names(mesh):
     other = make_mesh(slice(None, None, -1))
     f = hax.named_jit(lambda m: m, MAPPING, mesh=mesh, on_mesh_mismatch="move")

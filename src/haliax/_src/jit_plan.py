@@ -20,6 +20,8 @@ class Plan:
         statics: The static leaves, by position among all leaves.
         static_paths: The path of each static leaf.
         paths: The path, and the axis names if any, of each traced leaf.
+        declared: The positions among the traced leaves of raw arrays in fields that declare their axes.
+        ranks: How many dimensions these have, which decides whether the names are theirs.
         donated: The positions among the traced leaves of those to be donated.
         mesh: The mesh of the call, if there is one.
         input_mapping: The mapping for inputs, or None to keep their shardings.
@@ -34,6 +36,8 @@ class Plan:
     statics: tuple[tuple[int, Any], ...]
     static_paths: Sequence[str]
     paths: Sequence[tuple[str, tuple[str, ...] | None]]
+    declared: tuple[int, ...]
+    ranks: tuple[int, ...]
     donated: frozenset[int]
     mesh: MeshLike | None
     input_mapping: FrozenMapping | None

@@ -47,8 +47,10 @@ from haliax._src.signature import (
     Partitions,
     call_paths,
     call_structure,
+    declared_leaves,
     flatten_call,
     named_paths,
+    ranks_of,
     unhashable_static,
 )
 from haliax._src.util import safe_update_wrapper
@@ -213,6 +215,11 @@ class NamedJit(Generic[P, R]):
             program = self._programs.get(key)
         except TypeError as error:
             raise unhashable_static(self.__name__, self._fn, args, kwargs, error) from error
+        if program is not None and program.plan.declared:
+            ranks = ranks_of(arrays, program.plan.declared)
+            if ranks != program.plan.ranks:  # a program of its own, whose arrays have other names
+                key = (*key, ranks)
+                program = self._programs.get(key)
         if program is None:
             program = self._add_program(key, leaves, args, kwargs)
         in_force = mesh is None or (mesh is ambient and mesh is not jax_compat.legacy_mesh())
@@ -229,25 +236,30 @@ class NamedJit(Generic[P, R]):
         return program
 
     def _plan(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
-        (treedef, kinds, _), mesh, mapping, shim = key
+        (treedef, kinds, _), mesh, mapping, shim = key[:4]
         options = self._options
         inputs = options.in_axis_resources if not shim else mapping
         outputs = mapping if options.out_axis_resources is None else options.out_axis_resources
         self._check_mesh(mesh, inputs, mapping, outputs)
         flags = donated_leaves(self.__name__, options, self._fn, args, kwargs)
-        paths = named_paths("fn", self._fn_treedef.unflatten(self._fn_leaves)) + call_paths(self._fn, args, kwargs)
+        fn = self._fn_treedef.unflatten(self._fn_leaves)
+        paths = named_paths("fn", fn) + call_paths(self._fn, args, kwargs)
         held = len(self._fn_leaves)
         flags = [False] * held + flags
         leaves = [*self._fn_leaves, *leaves]
         static = [i for i, _ in Partition(self._fn_leaves).kinds] + [held + i for i, _ in kinds]
         arrays = sorted({*range(len(leaves))}.difference(static))
         statics = tuple((i, leaves[i]) for i in static)
+        declares = declared_leaves((fn, args, kwargs))
+        declared = tuple(position for position, i in enumerate(arrays) if declares[i])
         return Plan(
             name=self.__name__,
             treedef=call_structure(self._fn_treedef, treedef),
             statics=statics,
             static_paths=[paths[i][0] for i, _ in statics],
             paths=[paths[i] for i in arrays],
+            declared=declared,
+            ranks=ranks_of([leaves[i] for i in arrays], declared),
             donated=frozenset(position for position, i in enumerate(arrays) if flags[i]),
             mesh=mesh,
             input_mapping=inputs,

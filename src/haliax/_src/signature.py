@@ -16,7 +16,7 @@ import numpy as np
 from jax.tree_util import default_registry, keystr, tree_structure, treedef_tuple
 
 from haliax._src.array_base import NamedArrayBase
-from haliax._src.declared_axes import fitting_names
+from haliax._src.declared_axes import declared_names, fitting_names
 from haliax._src.errors import problem
 
 TRACED = (jax.Array, np.ndarray, np.generic, jax.Ref)
@@ -169,6 +169,21 @@ def named_paths(root: str, tree: Any) -> list[tuple[str, tuple[str, ...] | None]
         names = axis_names_at("named_jit", tree, path, leaf)
         found += [(root + keystr(path), names)] * len(jax.tree_util.tree_leaves(leaf))
     return found
+
+
+def declared_leaves(tree: Any) -> list[bool]:
+    """For each leaf of a pytree, whether it is a raw array in a field that declares its axes."""
+    found: list[bool] = []
+    flat, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: isinstance(x, NamedArrayBase))
+    for path, leaf in flat:
+        declared = isinstance(leaf, ABSTRACT) and declared_names("named_jit", tree, path) is not None
+        found += [declared] * len(jax.tree_util.tree_leaves(leaf))
+    return found
+
+
+def ranks_of(arrays: Sequence[Any], positions: Sequence[int]) -> tuple[int, ...]:
+    """How many dimensions the arrays at these positions have."""
+    return tuple(len(arrays[i].shape) for i in positions)
 
 
 def call_paths(
