@@ -22,13 +22,14 @@ ENGINE = InferenceEngineConfig(
 )
 
 
-def request(prompt, number, temperature=0.0, n=1, seed=0):
+def request(prompt, number=0, *, temperature=0.0, n=1, stop=None):
+    stop_tokens = None if stop is None else hax.named(jnp.array([[stop]], jnp.int32), ("stop_seq", "position"))
     params = SeqDecodingParams(
         max_num_tokens=jnp.array(len(prompt) + NEW, dtype=jnp.int32),
-        stop_tokens=None,
+        stop_tokens=stop_tokens,
         temperature=jnp.array(temperature, dtype=jnp.float32),
         top_p=jnp.array(1.0, dtype=jnp.float32),
-        key=jax.random.PRNGKey(seed),
+        key=jax.random.PRNGKey(0),
     )
     return Request(prompt_tokens=prompt, request_id=number, decode_params=params, n_generations=n)
 
@@ -53,3 +54,10 @@ def test_generation_follows_the_model(layout, tmp_path):
         for _ in range(2):
             result = engine.generate([request(prompt, i) for i, prompt in enumerate(PROMPTS)])
             assert result.tokens == expected
+
+        sampled = [engine.generate([request(PROMPTS[0], temperature=1.0, n=3)]).tokens for _ in range(2)]
+        assert sampled[0] == sampled[1]
+        assert len(set(map(tuple, sampled[0]))) == 3
+        stop = expected[2][-1]
+        stopped = engine.generate([request(PROMPTS[2], stop=stop)]).tokens[0]
+        assert stopped == expected[2][: expected[2].index(stop) + 1]
