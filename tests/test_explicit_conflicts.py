@@ -174,6 +174,22 @@ def test_without_an_ambient_mesh(explicit_mesh):
 # --- along axes ---
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: hax.concatenate("e", [x, hax.NamedArray(np.ones((8, 8)), ("e", "b"))]),
+        lambda x: x["e", hax.NamedArray(np.zeros(8, np.int64), ("b",))],
+    ],
+    ids=["floats", "integers"],
+)
+def test_numpy_arrays_of_64_bits_beside_a_layout(fn, explicit_mesh):
+    x = on(explicit_mesh, "b e", "data")
+    with jax.set_mesh(explicit_mesh):
+        result = fn(x)
+    assert layout(result)[0] == "data"
+    np.testing.assert_array_equal(result.array, fn(hax.NamedArray(np.asarray(x.array), x.axis_names)).array)
+
+
 @pytest.mark.parametrize("mapping", [None, {"b": "model"}], ids=str)
 def test_vmap_over_two_layouts(mapping, explicit_mesh):
     x, y = on(explicit_mesh, "b e", "data"), on(explicit_mesh, "b e", "model")

@@ -68,6 +68,16 @@ def test_stacks_and_single_modules_take_turns(mesh, stacked_first):
         assert np.array_equal(f(module), module.weight * 2)
 
 
+def test_numpy_arrays_of_64_bits(mesh):
+    """They are arrays of 32 bits to JAX, and nothing is said about it, whichever way they go."""
+    module = Layer(VALUES.astype(np.float64), np.arange(3), hax.NamedArray(np.ones(4), ("embed",)))
+    f = hax.named_jit(lambda m: m, MAPPING, mesh=mesh, in_axis_resources=MAPPING)
+    expected = {"weight": jnp.float32, "bias": jnp.int32, "scale": jnp.float32}
+    for out in (f(module), f.lower(module).compile()(module), f.eval_shape(module)):
+        assert {name: getattr(out, name).dtype for name in expected} == expected
+    assert [given.spec_out for given in f.explain(module).arguments][::2] == [jax.P("data", "model"), jax.P("model")]
+
+
 def test_an_array_on_another_mesh_is_moved_by_its_names(mesh):
     other = make_mesh(slice(None, None, -1))
     f = hax.named_jit(lambda m: m, MAPPING, mesh=mesh, on_mesh_mismatch="move")

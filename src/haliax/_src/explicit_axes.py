@@ -27,6 +27,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import bad_value
 from haliax._src.jax_compat import DuplicateSpecError, ShardingTypeError
+from haliax._src.jax_helpers import struct_of
 from haliax._src.layouts import layout_for
 from haliax._src.resources import MeshLike, current_mapping, mesh_axes, resolve_mesh, split_factor
 
@@ -297,4 +298,4 @@ def _names(x: Any) -> Names:
 
 
 def _without_layout(array: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(array.shape, array.dtype)
+    return struct_of(array.shape, array.dtype)

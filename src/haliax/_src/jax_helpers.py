@@ -65,6 +65,13 @@ def is_typed_key(x: Any) -> bool:
     return is_jax_array_like(x) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
+def struct_of(shape: Sequence[int], dtype: Any, **options: Any) -> jax.ShapeDtypeStruct:
+    """An array without elements, in the dtype that it has on devices: numpy may have 64 bits where JAX has not."""
+    is_key = jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    dtype = dtype if is_key else jax.dtypes.canonicalize_dtype(dtype)
+    return jax.ShapeDtypeStruct(tuple(shape), dtype, **options)
+
+
 def is_scalarish(x: Any) -> bool:
     """Whether `x` is a number or an array, raw or named, without dimensions."""
     if isinstance(x, bool | int | float | complex):

@@ -24,6 +24,7 @@ from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.differences import Signature
 from haliax._src.errors import problem
+from haliax._src.jax_helpers import struct_of
 from haliax._src.jit_plan import Plan
 from haliax._src.layout_text import describe_placement
 from haliax._src.layouts import constrain, has_layout, in_memory_of, layout_for, memory_kind, place
@@ -330,7 +331,7 @@ class Program:
         """
         decided = self.decisions(arrays)
         return [
-            jax.ShapeDtypeStruct(np.shape(array), array.dtype, sharding=decided[i].layout, weak_type=_is_weak(array))
+            struct_of(np.shape(array), array.dtype, sharding=decided[i].layout, weak_type=_is_weak(array))
             if i in decided
             else array
             for i, array in enumerate(arrays)

@@ -8,10 +8,11 @@ from typing import Any, Self, TypeVar
 import equinox as eqx
 
 from haliax._src.jax_compat import eager_scope
+from haliax._src.jax_helpers import struct_of
 from haliax._src.resources import MeshLike
 from haliax._src.safetensors_io import TensorFileError as TensorFileError
 from haliax._src.state_dict_entries import StateDictError as StateDictError
-from haliax._src.state_dict_layouts import LayoutRule, layout_rule, struct_of
+from haliax._src.state_dict_layouts import LayoutRule, layout_rule
 from haliax._src.state_dict_loading import (
     default_eqx_module_from_state_dict as default_eqx_module_from_state_dict,
     from_state_dict as from_state_dict,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from haliax._src.array_base import NamedArrayBase
@@ -102,13 +101,3 @@ def _checked(op: str, name: str, array: Any, mesh: MeshLike | None, spec: Any) -
         given = f"{name!r} of shape {tuple(shape)} can not be split as {entries}"
         raise ValueError(problem(op, given)) from error
     return spec
-
-
-def struct_of(shape: Sequence[int], dtype: Any) -> jax.ShapeDtypeStruct:
-    """An array without elements, in the dtype in which it will be on devices."""
-    return jax.ShapeDtypeStruct(tuple(shape), dtype if is_key(dtype) else jax.dtypes.canonicalize_dtype(dtype))
-
-
-def is_key(dtype: Any) -> bool:
-    """Whether this is the dtype of typed random keys."""
-    return jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)

@@ -18,7 +18,7 @@ from jax.core import Tracer
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import bad_value, format_shape, kind, wrong_type
 from haliax._src.jax_compat import eager_scope
-from haliax._src.jax_helpers import is_typed_key
+from haliax._src.jax_helpers import is_typed_key, struct_of
 from haliax._src.resources import MeshLike
 from haliax._src.safetensors_io import StoredTensor
 from haliax._src.state_dict_entries import (
@@ -33,7 +33,7 @@ from haliax._src.state_dict_entries import (
     loading_scope,
     unread,
 )
-from haliax._src.state_dict_layouts import Layout, LayoutRule, layout_rule, struct_of
+from haliax._src.state_dict_layouts import Layout, LayoutRule, layout_rule
 from haliax._src.state_dict_naming import (
     is_number,
     named_leaf,

@@ -15,7 +15,7 @@ from jax.extend.core import Literal
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.jax_compat import eager_scope
-from haliax._src.jax_helpers import is_jax_array_like, is_typed_key
+from haliax._src.jax_helpers import is_jax_array_like, is_typed_key, struct_of
 from haliax._src.resources import MeshLike
 from haliax._src.state_dict_entries import Strict
 from haliax._src.state_dict_layouts import LayoutRule, layout_rule
@@ -159,7 +159,7 @@ def from_torch_compatible_state_dict(
 
 def _without_arrays(tree: Any) -> Any:
     """The tree with shapes in the place of arrays: no layout, no values."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype) if raw_array(x) is not None else x, tree)
+    return jax.tree.map(lambda x: struct_of(x.shape, x.dtype) if raw_array(x) is not None else x, tree)
 
 
 def _in_shapes_of(template: Any, loaded: Any) -> Any:
