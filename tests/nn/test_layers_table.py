@@ -129,6 +129,14 @@ def test_init(name):
 
 
 @each_layer
+def test_numpy_arrays_of_64_bits(name):
+    """They are arrays of 32 bits to JAX, and no layer asks it for more."""
+    layer, args, (y, _) = plain(name)
+    wide = {"f": np.float64, "i": np.int64}
+    same(call(layer, jax.tree.map(lambda x: np.asarray(x, wide[x.dtype.kind]), args)), y)
+
+
+@each_layer
 def test_result_and_gradients(name):
     layer, args, (y, gradients) = plain(name)
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((y, gradients)))

@@ -89,7 +89,7 @@ def _weights(
     if scaling_factor is None:
         scaling_factor = 1 / math.sqrt(math.prod(query.array.shape[d] for d in dims))
 
-    dtype = query.array.dtype
+    dtype = jnp.result_type(query.array)
     if attention_dtype is not None:
         query, key = elementwise.astype(query, attention_dtype), elementwise.astype(key, attention_dtype)
     # the query has fewer elements than the products

@@ -196,7 +196,7 @@ def _as_probabilities(targets: NamedArrayBase, logits: NamedArrayBase) -> NamedA
     """Integers and booleans as numbers of the dtype of the logits; other targets as they are."""
     if jnp.issubdtype(targets.array.dtype, jnp.inexact):
         return targets
-    return elementwise.astype(targets, logits.array.dtype)
+    return elementwise.astype(targets, jnp.result_type(logits.array))
 
 
 def reduce_loss(

@@ -206,12 +206,11 @@ class _Normalization(LayerNormBase):
 
     def __call__(self, x: A) -> A:
         require_inputs(type(self).__name__, x, self.axis)
-        dtype: Any = self.dtype
-        if dtype is None:
-            dtype = jnp.promote_types(x.array.dtype, jnp.float32)
+        given = jnp.result_type(x.array)  # of numpy arrays, the one that JAX has for theirs
+        dtype: Any = jnp.promote_types(given, jnp.float32) if self.dtype is None else self.dtype
         y: Any = self._normalize(elementwise.astype(x, dtype))
-        if jnp.issubdtype(x.array.dtype, jnp.inexact):
-            y = y.astype(x.array.dtype)
+        if jnp.issubdtype(given, jnp.inexact):
+            y = y.astype(given)
         if self.weight is not None:
             y = y * self.weight.astype(y.dtype)
         if self.bias is not None:

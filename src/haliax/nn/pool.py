@@ -223,7 +223,7 @@ def _mean(
     inputs: A, dims: Sizes, windows: Sizes, strides: Sizes, around: Pads, use_ceil: bool, count_include_pad: bool
 ) -> A:
     """The mean of each window, taken in float32 at least."""
-    dtype = inputs.array.dtype if jnp.issubdtype(inputs.array.dtype, jnp.inexact) else jnp.result_type(float)
+    dtype = jnp.result_type(inputs.array if jnp.issubdtype(inputs.array.dtype, jnp.inexact) else float)
     exact = inputs.like(inputs.array.astype(jnp.promote_types(dtype, jnp.float32)), inputs.axis_names)
     fitted = _fitted(inputs, dims, windows, strides, around, use_ceil)
     total = _reduce(exact, 0, jax.lax.add, dims, windows, strides, fitted).array

@@ -57,7 +57,7 @@ def ragged_dot(
     """
     _check(lhs_, rhs_, group_sizes_)
     kernel = choose_kernel("ragged_dot", implementation, _TOKAMAX, (lhs_, rhs_))
-    dtype = jnp.promote_types(lhs_.dtype, rhs_.dtype)
+    dtype = jnp.result_type(lhs_, rhs_)
     with kernel.scope():
         operands = jnp.asarray(lhs_, dtype), jnp.asarray(rhs_, dtype), jnp.asarray(group_sizes_)
         result: Any = grouped_rows(*operands) if kernel.name == XLA else _by_tokamax(kernel.name, *operands)
