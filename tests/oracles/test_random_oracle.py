@@ -27,7 +27,7 @@ PARAMETERS = {
 # programs of threefry, the usual implementation, take ten times as long to compile
 fast = functools.partial(jrandom.key, impl="unsafe_rbg")
 keys = st.builds(
-    lambda make, seed: make(seed), st.sampled_from([fast] * 14 + [jrandom.key, jrandom.PRNGKey]), st.integers(0, 9)
+    lambda make, seed: make(seed), st.sampled_from([fast] * 46 + [jrandom.key, jrandom.PRNGKey]), st.integers(0, 9)
 )
 shapes = named_arrays([np.float32], tame=True)
 """Arrays of which only the axes matter."""
