@@ -7,8 +7,7 @@ from typing import Any
 
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey, keystr
 
-from haliax._src.array_base import selectors
-from haliax._src.axis import axis_name
+from haliax._src.array_base import normalize_names
 from haliax._src.errors import bad_value
 
 Path = tuple[Any, ...]
@@ -30,7 +29,7 @@ def declared_names(op: str, tree: Any, path: Path) -> tuple[str, ...] | None:
         owner = _child(owner, key)
     fields = dataclasses.fields(owner) if path and dataclasses.is_dataclass(owner) else ()
     declared = next((f.metadata.get("axis_names") for f in fields if GetAttrKey(f.name) == path[-1]), None)
-    return None if declared is None else tuple(axis_name(axis) for axis in selectors(op, declared))
+    return None if declared is None else normalize_names(op, declared)
 
 
 def checked_names(op: str, tree: Any, path: Path, rank: int) -> tuple[str, ...] | None:
