@@ -2,8 +2,8 @@
 
 Run it with a Python 3.12 that has Levanter as PyPI has it, with the haliax that it asks for, such as the one that
 `python3.12 -m venv X; X/bin/pip install marin-levanter==0.2.227.dev40316220070` makes. This checkout goes in front of
-that haliax on the path, in a process of its own, so all else is the same. Each figure is a median of many calls, which
-take turns with `jax.jit` of the same step on flat lists of arrays.
+that haliax on the path, in a process of its own, so all else is the same. Each figure is the fastest of many calls,
+which take turns with `jax.jit` of the same step on flat lists of arrays.
 """
 
 from __future__ import annotations
