@@ -19,7 +19,7 @@ demo: $(VENV)/.demo
 	$(BIN)/python examples/train_lm.py
 
 test: $(VENV)/.test,demo
-	$(BIN)/python -m pytest -n auto --maxprocesses 8
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 # Python 3.11: for later ones PyPI has torch only with CUDA, of many gigabytes.
 test-torch: $(VENV)/.test,torch
