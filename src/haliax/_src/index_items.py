@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
-from types import EllipsisType
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
@@ -25,8 +24,8 @@ NamedIndex: TypeAlias = Any
 SliceSpec: TypeAlias = tuple[Any, ...] | Mapping[AxisSelector, NamedIndex]
 """What `x[...]` takes: axes and items by turns, or a mapping."""
 
-Index = SliceSpec | EllipsisType
-"""The same, or `...` for all of it."""
+Index: TypeAlias = Any
+"""The same, or `...` for all of it; mappings of names too, which to a type checker are none of selectors."""
 
 Items = dict[int, Any]
 """What to take of each dimension: an int, a Python slice, a scalar array, a `dslice` of such, or a named array."""
