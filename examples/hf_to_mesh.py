@@ -177,8 +177,12 @@ def next_token(model: Gpt2, tokens: NamedArray) -> jax.Array:
 def run(folder: Path, options: argparse.Namespace) -> None:
     """The job of one process; all of them do the same."""
     mesh = jax.make_mesh((DEVICES // 2, 2), ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
-    config = json.loads((folder / "config.json").read_text())
-    template = template_of(config)
+    try:
+        template = template_of(json.loads((folder / "config.json").read_text()))
+    except json.JSONDecodeError as error:
+        raise SystemExit(f"{folder / 'config.json'} is no JSON: {error}") from None
+    except KeyError as key:
+        raise SystemExit(f"{folder / 'config.json'} has no entry {key}") from None
     before = bytes_read()
     model = jax.block_until_ready(load(template, folder, mesh, options.prefix))
     after = bytes_read()

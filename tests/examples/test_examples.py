@@ -95,10 +95,18 @@ def test_a_model_that_it_does_not_know_is_loaded_by_name(tmp_path):
     }
 
 
-def test_a_folder_that_does_not_fit(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "another"}))
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ('{"model_type": "another"}', ": "),  # there are no weights
+        ('{"model_type": "gpt2"}', "/config.json has no entry 'n_embd'"),
+        ("{", "/config.json is no JSON: "),
+    ],
+)
+def test_a_folder_that_does_not_fit(tmp_path, config, message):
+    (tmp_path / "config.json").write_text(config)
     done = run("hf_to_mesh.py", tmp_path)
-    assert done.returncode == 1 and done.stderr.startswith(f"{tmp_path}: ") and "Traceback" not in done.stderr
+    assert done.returncode == 1 and done.stderr.startswith(f"{tmp_path}{message}") and "Traceback" not in done.stderr
 
 
 # multihost.py and equinox_model.py -----------------------------------------------------------------------------------
