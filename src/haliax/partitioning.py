@@ -5,16 +5,12 @@ import contextlib as _contextlib
 from jax.sharding import Mesh as Mesh
 
 from haliax._src.best_effort import best_effort_sharding as best_effort_sharding
+from haliax._src.callables import WrappedCallable as WrappedCallable
 from haliax._src.explanation import Explanation as Explanation
 from haliax._src.jax_helpers import F as F
 from haliax._src.make_mesh import make_mesh as make_mesh
 from haliax._src.mesh_mismatch import MeshMismatchError as MeshMismatchError, MeshMismatchWarning as MeshMismatchWarning
-from haliax._src.named_jit import (
-    NamedJit as NamedJit,
-    WrappedCallable as WrappedCallable,
-    fsdp as fsdp,
-    named_jit as named_jit,
-)
+from haliax._src.named_jit import NamedJit as NamedJit, fsdp as fsdp, named_jit as named_jit
 from haliax._src.resources import (
     MeshLike as MeshLike,
     PhysicalAxisSpec as PhysicalAxisSpec,

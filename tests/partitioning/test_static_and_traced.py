@@ -92,6 +92,44 @@ def test_nan_is_the_same_as_itself():
     assert f._fn.traces == 1
 
 
+class Schedule:
+    """Can be changed, and is hashed by what it holds."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def __eq__(self, other):
+        return self.steps == other.steps
+
+    def __hash__(self):
+        return hash(self.steps)
+
+
+def test_a_static_object_that_was_changed_is_another_one():
+    f = hax.named_jit(count_traces(lambda x, schedule: x * schedule.steps))
+    schedule = Schedule(2)
+    for steps in (2, 2, 3, 3, 2):
+        schedule.steps = steps
+        assert f(jnp.ones(()), schedule) == steps
+
+
+class Elementwise:
+    """Compares as arrays do, and is hashed by identity."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return np.arange(3) == 1
+
+
+def test_static_objects_of_other_hashes_are_not_compared():
+    f = hax.named_jit(count_traces(lambda x, static: x))
+    one, other = Elementwise(), Elementwise()
+    for _ in range(2):
+        f(jnp.ones(2), one), f(jnp.ones(2), one), f(jnp.ones(2), other)
+    assert f._fn.traces == 2
+
+
 def test_one_trace_for_each_signature(mesh):
     f = hax.named_jit(count_traces(lambda x, flag, *, scale=1.0: x * scale), MAPPING, mesh=mesh)
     x = on(mesh, "data", "model")

@@ -1,12 +1,27 @@
-"""Callables as pytrees, so that transformations see the arrays that a function holds."""
+"""Callables as types, and as pytrees, so that transformations see the arrays that a function holds."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import equinox as eqx
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class WrappedCallable(Protocol[P, R]):
+    """What `named_jit` returns, as a type."""
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        ...
+
+    def lower(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Lower the program without running it."""
+        ...
 
 
 class _Partial(eqx.Module):

@@ -21,10 +21,9 @@ from jax.core import Tracer
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
 # of JAX's plain arrays; asking for the public attributes takes twice as long
-_kind_of_sharding = operator.attrgetter("_sharding.__class__")
 _sharding_of, _is_committed = operator.attrgetter("_sharding"), operator.attrgetter("_committed")
 _mesh_of = operator.attrgetter("_sharding.mesh")
-_WITHOUT_MESH = frozenset({SingleDeviceSharding})
+_WITHOUT_MESH = {SingleDeviceSharding}
 
 
 def shardings_if_committed(arrays: Sequence[Any]) -> list[Sharding] | None:
@@ -42,7 +41,7 @@ def shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
     in C.
     """
     try:
-        if _WITHOUT_MESH.issuperset(map(_kind_of_sharding, arrays)):
+        if {array._sharding.__class__ for array in arrays} <= _WITHOUT_MESH:
             return None
         if len(set(map(id, map(_mesh_of, arrays)))) == 1 and any(map(_is_committed, arrays)):
             return _mesh_of(arrays[0])
@@ -61,34 +60,45 @@ def shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
 # where the mesh of `jax.set_mesh` is kept, up to jax 0.10 and from 0.11 on
 _contexts: Any = _mesh if hasattr(_mesh, "device_context") else _config
 _concrete_context, _abstract_context = _contexts.device_context, _contexts.abstract_mesh_context_manager
+_NO_MESH, _NO_ABSTRACT_MESH = _concrete_context.get_global(), _abstract_context.get_global()
+_thread_resources = _mesh.thread_resources  # where that of `with mesh:` is kept
 
 
-def meshes_in_force() -> tuple[Mesh | None, AbstractMesh | None, Mesh | None]:
-    """The mesh set with `jax.set_mesh`, that of the trace, and, if there is neither, that of a `with mesh:`.
+def ambient_mesh() -> Mesh | AbstractMesh | None:
+    """The mesh in force here: set with `jax.set_mesh`, that of the current trace, or entered with `with mesh:`.
 
     JAX has no public way to ask for the first inside a trace, nor for the last. A mesh without axes stands for none.
-    Each call of `named_jit` asks, so it is one function: a tenth of what such a call may cost beyond `jax.jit`.
+    Each call of `named_jit` asks, so the usual case comes first.
     """
     concrete, abstract = _concrete_context.value, _abstract_context.value
-    if concrete is not None and not concrete.axis_names:
-        concrete = None
-    if abstract is not None and not abstract.axis_names:
-        abstract = None
-    if concrete is not None or abstract is not None:
-        return concrete, abstract, None
-    legacy = _mesh.thread_resources.env.physical_mesh
-    return None, None, legacy if legacy.axis_names else None
+    if concrete is not _NO_MESH or abstract is not _NO_ABSTRACT_MESH:
+        concrete, abstract = _set_mesh(), abstract_mesh()
+        # inside a trace the abstract mesh is the one that counts: of a `named_jit` on another mesh, or inside
+        # `shard_map`, which makes axes manual
+        if abstract is not None and (concrete is None or concrete.abstract_mesh != abstract):
+            return abstract
+        if concrete is not None:
+            return concrete
+    legacy = _thread_resources.env.physical_mesh
+    return legacy if legacy.axis_names else None
 
 
-def legacy_mesh() -> Mesh | None:
-    """The mesh entered with the deprecated `with mesh:`."""
-    mesh = _mesh.thread_resources.env.physical_mesh
-    return mesh if mesh.axis_names else None
+def _set_mesh() -> Mesh | None:
+    """The mesh set with `jax.set_mesh`."""
+    mesh = _concrete_context.value
+    return mesh if mesh is not None and mesh.axis_names else None
 
 
 def abstract_mesh() -> AbstractMesh | None:
     """The mesh of the current trace or of `jax.sharding.use_abstract_mesh`."""
-    return meshes_in_force()[1]
+    mesh = _abstract_context.value
+    return mesh if mesh is not None and mesh.axis_names else None
+
+
+def legacy_mesh() -> Mesh | None:
+    """The mesh entered with the deprecated `with mesh:`."""
+    mesh = _thread_resources.env.physical_mesh
+    return mesh if mesh.axis_names else None
 
 
 def is_in_trace() -> bool:
@@ -110,8 +120,7 @@ def eager_scope() -> Iterator[None]:
 
     Inside a trace it changes nothing. As a decorator it serves functions that convert arrays, wherever they are called.
     """
-    concrete, abstract, _ = meshes_in_force()
-    if abstract is None or concrete is not None or not _trace_state_clean():
+    if abstract_mesh() is None or _set_mesh() is not None or not _trace_state_clean():
         yield
         return
     with jax.sharding.use_abstract_mesh(AbstractMesh((), ())):

@@ -11,7 +11,7 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import jax
 from jax.sharding import AbstractMesh
@@ -48,7 +48,7 @@ from haliax._src.signature import (
     call_paths,
     call_structure,
     declared_leaves,
-    flatten_call,
+    flatten,
     named_paths,
     ranks_of,
     unhashable_static,
@@ -74,18 +74,6 @@ R = TypeVar("R", covariant=True)
 _MOST_PROGRAMS = 1024
 
 
-class WrappedCallable(Protocol[P, R]):
-    """What `named_jit` returns, as a type."""
-
-    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
-        ...
-
-    def lower(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Lower the program without running it."""
-        ...
-
-
 class NamedJit(Generic[P, R]):
     """A function compiled by `named_jit`.
 
@@ -106,6 +94,8 @@ class NamedJit(Generic[P, R]):
         self._fn_arrays = [leaf for leaf in self._fn_leaves if isinstance(leaf, TRACED)]
         self._partitions, self._abstract_partitions = Partitions(TRACED), Partitions(ABSTRACT)
         self._programs: dict[Any, Program] = {}
+        # the last one, with its key: to compare is half of what it takes to look up
+        self._recent: tuple[Any, Program | None] = None, None
         self._history = History(self.__name__)
         self._lock = threading.Lock()
         jax_compat.clear_with_jax(self)
@@ -122,7 +112,7 @@ class NamedJit(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function on these arguments, compiled."""
-        program, arrays, in_force, _ = self._select(args, kwargs, self._partitions)
+        program, arrays, in_force = self._select(args, kwargs, self._partitions)
         if in_force:
             return program.run(arrays)
         return jax_compat.call_under_mesh(program.plan.mesh, program.run, arrays)
@@ -146,11 +136,12 @@ class NamedJit(Generic[P, R]):
         Source:
             `jax.stages.Lowered`
         """
-        program, arrays, _, signature = self._select(args, kwargs, self._abstract_partitions)
+        program, arrays, _ = self._select(args, kwargs, self._abstract_partitions)
         # an abstract mesh has no devices to tell the platform
         platforms = (jax.default_backend(),) if isinstance(program.plan.mesh, AbstractMesh) else None
         with _scope(program):
             lowered = program.jitted.trace(*program.abstract_inputs(arrays)).lower(lowering_platforms=platforms)
+        _, signature = self._abstract_partitions.split(args, kwargs)
         return Lowered(lowered, self._call_compiled(program, signature))
 
     def trace(self, /, *args: Any, **kwargs: Any) -> jax.stages.Traced:
@@ -159,7 +150,7 @@ class NamedJit(Generic[P, R]):
         Source:
             `jax.stages.Traced`
         """
-        program, arrays, _, _ = self._select(args, kwargs, self._abstract_partitions)
+        program, arrays, _ = self._select(args, kwargs, self._abstract_partitions)
         with _scope(program):
             return program.jitted.trace(*program.abstract_inputs(arrays))
 
@@ -169,7 +160,7 @@ class NamedJit(Generic[P, R]):
         Source:
             `jax.eval_shape`
         """
-        program, arrays, _, _ = self._select(args, kwargs, self._abstract_partitions)
+        program, arrays, _ = self._select(args, kwargs, self._abstract_partitions)
         with _scope(program):
             return program.unpack(jax.eval_shape(program.jitted, *program.abstract_inputs(arrays)))
 
@@ -180,7 +171,7 @@ class NamedJit(Generic[P, R]):
             A report to print, or to read by its attributes: where each argument and result is and why, the collectives
             of the compiled program, and the traces so far.
         """
-        program, arrays, _, _ = self._select(args, kwargs, self._abstract_partitions)
+        program, arrays, _ = self._select(args, kwargs, self._abstract_partitions)
         shim_active = program.plan.input_mapping is not None and self._options.in_axis_resources is None
         compilations = sum(jax_compat.compiled_count(known.jitted) for known in list(self._programs.values()))
         with _scope(program):
@@ -189,14 +180,23 @@ class NamedJit(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget all programs; `jax.clear_caches()` does it too."""
         self._programs.clear()
+        self._recent = None, None
         self._history.clear()
 
     def _select(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], partitions: Partitions
-    ) -> tuple[Program, Sequence[Any], bool, Any]:
-        """The program for a call, its arrays, whether its mesh is in force, and the signature of its arguments."""
-        leaves, treedef = flatten_call(args, kwargs)
-        arrays, kinds, statics = partitions.split(leaves)
+    ) -> tuple[Program, Sequence[Any], bool]:
+        """The program for a call, its arrays, and whether its mesh is in force.
+
+        Each call comes here, and a call of a Python function takes a hundredth of one of `jax.jit`: so the usual way is
+        written out.
+        """
+        leaves, treedef = flatten((args, kwargs) if kwargs else (args,))
+        types = tuple([type(leaf) for leaf in leaves])  # on Python 3.12 a list takes half the time of a `map`
+        partition = partitions.get(types) or partitions.add(types, leaves)
+        kinds, arrays, statics = partition.kinds, leaves, ()
+        if kinds:
+            arrays, statics = partition.arrays_of(leaves), partition.keys_of(leaves)
         if self._fn_arrays:
             arrays = [*self._fn_arrays, *arrays]
         options = self._options
@@ -209,21 +209,24 @@ class NamedJit(Generic[P, R]):
         elif ambient is not None and mesh is not ambient:
             mesh = as_seen_here(mesh)
         shim = mapping is not None and options.in_axis_resources is None and shim_is_active(mesh)
-        signature = (treedef, kinds, statics)
-        key = (signature, mesh, mapping, shim)
         try:
-            program = self._programs.get(key)
+            # the hash tells of a static object, equal to itself, that has changed since the last call
+            key = (treedef, kinds, hash(statics), statics, mesh, mapping, shim)
+            recent, program = self._recent
+            if key != recent:
+                program = self._programs.get(key)
+                if program is not None:
+                    self._recent = key, program
         except TypeError as error:
             raise unhashable_static(self.__name__, self._fn, args, kwargs, error) from error
-        if program is not None and program.plan.declared:
-            ranks = ranks_of(arrays, program.plan.declared)
+        if program is not None and program.declared:
+            ranks = ranks_of(arrays, program.declared)
             if ranks != program.plan.ranks:  # a program of its own, whose arrays have other names
                 key = (*key, ranks)
                 program = self._programs.get(key)
         if program is None:
             program = self._add_program(key, leaves, args, kwargs)
-        in_force = mesh is None or (mesh is ambient and mesh is not jax_compat.legacy_mesh())
-        return program, arrays, in_force, signature
+        return program, arrays, mesh is None or (mesh is ambient and mesh is not jax_compat.legacy_mesh())
 
     def _add_program(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         plan = self._plan(key, leaves, args, kwargs)
@@ -236,7 +239,7 @@ class NamedJit(Generic[P, R]):
         return program
 
     def _plan(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
-        (treedef, kinds, _), mesh, mapping, shim = key[:4]
+        treedef, kinds, _, _, mesh, mapping, shim = key[:7]
         options = self._options
         inputs = options.in_axis_resources if not shim else mapping
         outputs = mapping if options.out_axis_resources is None else options.out_axis_resources
@@ -287,14 +290,14 @@ class NamedJit(Generic[P, R]):
         """How a program compiled ahead of time is called: on arguments of the same structure and static values."""
 
         def call(compiled: jax.stages.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            leaves, treedef = flatten_call(args, kwargs)
-            arrays, kinds, statics = self._partitions.split(leaves)
-            if (treedef, kinds, statics) != signature:
+            arrays, given = self._partitions.split(args, kwargs)
+            if given != signature:
+                structure, expected = given[0], signature[0]
                 raise TypeError(
                     problem(
                         f"named_jit({self.__name__})",
-                        f"compiled for arguments of structure {signature[0]}",
-                        f"this call has {treedef}" if treedef != signature[0] else "this call has other static values",
+                        f"compiled for arguments of structure {expected}",
+                        f"this call has {structure}" if structure != expected else "this call has other static values",
                         "Lower and compile it again for these arguments.",
                     )
                 )

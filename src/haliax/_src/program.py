@@ -162,7 +162,7 @@ class Program:
     """
 
     def __init__(self, plan: Plan, history: History):
-        self.plan, self.history = plan, history
+        self.plan, self.declared, self.history = plan, plan.declared, history
         self._structures: list[Structure] = []
         flat = flat_function(plan, history, self._structures)
         self._traced_code = flat.__code__

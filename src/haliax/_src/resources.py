@@ -16,6 +16,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, PartitionSpec
 
 from haliax._src import jax_compat
 from haliax._src.errors import bad_value, problem, wrong_type
+from haliax._src.jax_compat import ambient_mesh as ambient_mesh
 from haliax._src.util import renamed
 
 PhysicalAxisSpec: TypeAlias = str | Sequence[str]
@@ -127,16 +128,6 @@ def axis_mapping(mapping: ResourceMapping, *, merge: bool = False, **kwargs: Phy
         yield
     finally:
         _current_mapping.reset(token)
-
-
-def ambient_mesh() -> MeshLike | None:
-    """The mesh in force here: set with `jax.set_mesh`, that of the current trace, or entered with `with mesh:`."""
-    concrete, abstract, legacy = jax_compat.meshes_in_force()
-    if abstract is None:
-        return legacy if concrete is None else concrete
-    # inside a trace the abstract mesh is the one that counts: of a `named_jit` on another mesh, or inside `shard_map`,
-    # which makes axes manual
-    return concrete if concrete is not None and concrete.abstract_mesh == abstract else abstract
 
 
 def resolve_mesh(mesh: MeshLike | None = None) -> MeshLike | None:

@@ -30,16 +30,13 @@ _MOST_PARTITIONS = 1024
 
 
 _NO_KWARGS = tree_structure({})
-_flatten = default_registry.flatten  # `tree_flatten` is a Python function around it
 
-
-def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
-    """The leaves and the structure of a call: of `(args, kwargs)`, or of `(args,)`, which is quicker."""
-    return _flatten((args, kwargs) if kwargs else (args,))
+flatten = default_registry.flatten
+"""`jax.tree_util.tree_flatten`, without the Python function around it."""
 
 
 def call_structure(fn: Any, call: Any) -> Any:
-    """The structure of `(fn, args, kwargs)`, from that of the function and that of `flatten_call`."""
+    """The structure of `(fn, args, kwargs)`, from that of the function and that of `(args, kwargs)` or `(args,)`."""
     return treedef_tuple([fn, *call.children(), _NO_KWARGS][:3])
 
 
@@ -83,20 +80,19 @@ class Partitions(dict[tuple[type, ...], Partition]):
         super().__init__()
         self._traced = traced
 
-    def split(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], tuple[tuple[int, type], ...], Any]:
-        """The arrays among leaves; positions and types of the static ones; and a key for these."""
-        # a call of `named_jit` comes here each time: on Python 3.12 a list is made in half the time of a `map`
-        types = tuple([type(leaf) for leaf in leaves])
-        partition = self.get(types) or self._add(types, leaves)
-        if not partition.kinds:
-            return leaves, (), ()
-        return partition.arrays_of(leaves), partition.kinds, partition.keys_of(leaves)
-
-    def _add(self, types: tuple[type, ...], leaves: Sequence[Any]) -> Partition:
+    def add(self, types: tuple[type, ...], leaves: Sequence[Any]) -> Partition:
+        """The partition of leaves of these types, from now on."""
         if len(self) >= _MOST_PARTITIONS:
             self.clear()
         partition = self[types] = Partition(leaves, self._traced)
         return partition
+
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], tuple[Any, ...]]:
+        """The arrays of a call; and its structure, the positions and types of static leaves, and a key for these."""
+        leaves, treedef = flatten((args, kwargs) if kwargs else (args,))
+        types = tuple(map(type, leaves))
+        partition = self.get(types) or self.add(types, leaves)
+        return partition.arrays_of(leaves), (treedef, partition.kinds, partition.keys_of(leaves))
 
 
 def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:

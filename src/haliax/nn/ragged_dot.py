@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.backend import get_default_device
 
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.errors import bad_value, wrong_dtype, wrong_type
-from haliax._src.kernels import XLA, choose_kernel
+from haliax._src.kernels import InTokamax, Kernel, choose_kernels, varying_axes
 
 Implementation = Literal["auto", "megablox", "triton", "triton_group_grid", "triton_tile_map", "xla"]
 """What computes a ragged product; see `ragged_dot`."""
 
-# what tokamax calls them
-_TOKAMAX = {"megablox": "mosaic", "triton": "triton", "triton_group_grid": "triton", "triton_tile_map": "triton"}
+
+def _mosaic_tpu_takes(lhs: Any, rhs: Any, group_sizes: Any) -> bool:
+    (m, k), (g, _, n) = lhs.shape, rhs.shape
+    return g > 0 and m > 0 and m % 128 == 0 and min(k, n) >= 128 and _dtype(lhs, rhs) in ("bfloat16", "float32")
+
+
+def _mosaic_gpu_takes(lhs: Any, rhs: Any, group_sizes: Any) -> bool:
+    (m, k), (g, _, n) = lhs.shape, rhs.shape
+    aligned = min(g, m, k, n) > 0 and not any(size % 64 for size in (m, k, n))
+    return aligned and _dtype(lhs, rhs) in ("bfloat16", "float16")
+
+
+def _triton_takes(lhs: Any, rhs: Any, group_sizes: Any) -> bool:
+    return 0 not in (*lhs.shape, *rhs.shape) and _dtype(lhs, rhs) in ("bfloat16", "float16", "float32")
+
+
+def _dtype(lhs: Any, rhs: Any) -> str:
+    return jnp.result_type(lhs, rhs).name
+
+
+_MOSAIC_TPU = InTokamax("mosaic_tpu", "TPU", _mosaic_tpu_takes)
+_MOSAIC_GPU = InTokamax("mosaic_gpu", "NVIDIA", _mosaic_gpu_takes)
+_TRITON = InTokamax("triton", "NVIDIA", _triton_takes, ("tokamax", "jax_triton"))
+_IMPLEMENTATIONS = {
+    "megablox": (_MOSAIC_TPU, _MOSAIC_GPU),
+    "triton": (_TRITON,),
+    "triton_group_grid": (_TRITON,),
+    "triton_tile_map": (_TRITON,),
+}
 
 
 def ragged_dot(
@@ -56,11 +85,10 @@ def ragged_dot(
         `jax.lax.ragged_dot`
     """
     _check(lhs_, rhs_, group_sizes_)
-    kernel = choose_kernel("ragged_dot", implementation, _TOKAMAX, (lhs_, rhs_))
+    kernels = choose_kernels("ragged_dot", implementation, _IMPLEMENTATIONS, (lhs_, rhs_, group_sizes_))
     dtype = jnp.result_type(lhs_, rhs_)
-    with kernel.scope():
-        operands = jnp.asarray(lhs_, dtype), jnp.asarray(rhs_, dtype), jnp.asarray(group_sizes_)
-        result: Any = grouped_rows(*operands) if kernel.name == XLA else _by_tokamax(kernel.name, *operands)
+    operands = jnp.asarray(lhs_, dtype), jnp.asarray(rhs_, dtype), jnp.asarray(group_sizes_, jnp.int32)
+    result: Any = _product(_Form.ROWS, kernels, *_varying_alike(*operands))
     return jax.lax.psum(result, "model") if ar else result
 
 
@@ -79,10 +107,74 @@ def _check(lhs: Any, rhs: Any, group_sizes: Any) -> None:
         raise wrong_dtype("ragged_dot", "group_sizes_", group_sizes.dtype, "integers")
 
 
+# the three products -------------------------------------------------------------------------------------------------
+
+
+class _Form(enum.Enum):
+    """A product of two arrays over groups of rows; the derivatives of each are the other two."""
+
+    ROWS = "(m, k), (g, k, n) -> (m, n)"
+    TURNED = "(m, n), (g, k, n) -> (m, k)"
+    MATRICES = "(m, k), (m, n) -> (g, k, n)"
+
+
+# by form: which dimensions are contracted, after those of a batch, and whether the second operand has the groups
+_CONTRACTED = {_Form.ROWS: (1, 1, True), _Form.TURNED: (1, 2, True), _Form.MATRICES: (0, 0, False)}
+
+
+def _dimension_numbers(form: _Form, batch: int = 0) -> jax.lax.RaggedDotDimensionNumbers:
+    of_lhs, of_rhs, has_groups = _CONTRACTED[form]
+    in_batch, groups = tuple(range(batch)), (batch,) if has_groups else ()
+    contracted = ((batch + of_lhs,), (batch + of_rhs,))
+    return jax.lax.RaggedDotDimensionNumbers((contracted, (in_batch, in_batch)), (batch,), groups)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _product(
+    form: _Form, kernels: tuple[Kernel, ...], lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array
+) -> jax.Array:
+    """A product by the first of these kernels that does not refuse it; the last one is XLA, which refuses none."""
+    for kernel in kernels[:-1]:
+        with contextlib.suppress(NotImplementedError), kernel.scope():
+            return jax.custom_batching.sequential_vmap(functools.partial(_by_tokamax, form, kernel.name))(
+                lhs, rhs, group_sizes
+            )
+    with kernels[-1].scope():
+        return _mapped(functools.partial(_by_xla, form))(lhs, rhs, group_sizes)
+
+
+def _forward(form: _Form, kernels: tuple[Kernel, ...], *operands: jax.Array) -> Any:
+    return _product(form, kernels, *operands), operands
+
+
+def _backward(form: _Form, kernels: tuple[Kernel, ...], operands: Any, cotangent: jax.Array) -> Any:
+    lhs, rhs, group_sizes = operands
+    of_lhs, of_rhs = {
+        _Form.ROWS: ((_Form.TURNED, cotangent, rhs), (_Form.MATRICES, lhs, cotangent)),
+        _Form.TURNED: ((_Form.ROWS, cotangent, rhs), (_Form.MATRICES, cotangent, lhs)),
+        _Form.MATRICES: ((_Form.TURNED, rhs, cotangent), (_Form.ROWS, lhs, cotangent)),
+    }[form]
+    gradients = (_product(other, kernels, a, b, group_sizes) for other, a, b in (of_lhs, of_rhs))
+    return *gradients, np.zeros(group_sizes.shape, jax.dtypes.float0)
+
+
+_product.defvjp(_forward, _backward)
+
+
+def _varying_alike(*operands: jax.Array) -> Iterator[jax.Array]:
+    """The operands, all of them varying over the manual mesh axes that one of them varies over.
+
+    This is what sums their derivatives over these axes, where it has to be.
+    """
+    axes = [varying_axes(operand) for operand in operands]
+    for operand, own in zip(operands, axes, strict=True):
+        others = frozenset().union(*axes) - own
+        yield jax.lax.pcast(operand, tuple(others), to="varying") if others else operand
+
+
 # by XLA -------------------------------------------------------------------------------------------------------------
 #
-# JAX maps `ragged_dot` over its batch only if all operands have one, in front; so it is given one here. What maps can
-# not be differentiated through, so derivatives are written out: those of the two products are the two products again.
+# JAX maps `ragged_dot` over its batch only if all operands have one, in front; so it is given one here.
 
 
 def _mapped(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
@@ -97,139 +189,37 @@ def _mapped(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     return mapped
 
 
-@_mapped
-def _rows(lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    n = lhs.ndim - 2
-    batch = tuple(range(n))
-    numbers = jax.lax.RaggedDotDimensionNumbers((((n + 1,), (n + 1,)), (batch, batch)), (n,), (n,))
-    return jax.lax.ragged_dot_general(lhs, rhs, group_sizes, numbers)
-
-
-@_mapped
-def _matrices(lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    n = lhs.ndim - 2
-    batch = tuple(range(n))
-    numbers = jax.lax.RaggedDotDimensionNumbers((((n,), (n,)), (batch, batch)), (n,), ())
+def _by_xla(form: _Form, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
+    batch = group_sizes.ndim - 1
+    result = jax.lax.ragged_dot_general(lhs, rhs, group_sizes, _dimension_numbers(form, batch))
     # JAX puts the groups in front of the batch
-    return jnp.moveaxis(jax.lax.ragged_dot_general(lhs, rhs, group_sizes, numbers), 0, n)
-
-
-@jax.custom_vjp
-def grouped_rows(lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    """The rows of (m, k) times the matrix of their group in (g, k, n); shape (m, n).
-
-    Args:
-        lhs: Rows in the order of their groups, of shape (m, k).
-        rhs: One matrix for each group, of shape (g, k, n).
-        group_sizes: How many rows each group has, of shape (g,).
-
-    Returns:
-        An array of shape (m, n).
-
-    Source:
-        `jax.lax.ragged_dot`
-    """
-    return _rows(lhs, rhs, group_sizes)
-
-
-@jax.custom_vjp
-def grouped_matrices(lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    """The products of (m, k) transposed and (m, n) over the rows of each group; shape (g, k, n).
-
-    Args:
-        lhs: Rows in the order of their groups, of shape (m, k).
-        rhs: Rows in the same order, of shape (m, n).
-        group_sizes: How many rows each group has, of shape (g,).
-
-    Returns:
-        An array of shape (g, k, n).
-
-    Source:
-        `jax.lax.ragged_dot_general`
-    """
-    return _matrices(lhs, rhs, group_sizes)
-
-
-def _rows_forward(*operands: jax.Array) -> Any:
-    return grouped_rows(*operands), operands
-
-
-def _rows_backward(operands: Any, cotangent: jax.Array) -> Any:
-    lhs, rhs, group_sizes = operands
-    to_lhs = grouped_rows(cotangent, jnp.swapaxes(rhs, -1, -2), group_sizes)
-    return to_lhs, grouped_matrices(lhs, cotangent, group_sizes), _no_cotangent(group_sizes)
-
-
-def _matrices_forward(*operands: jax.Array) -> Any:
-    return grouped_matrices(*operands), operands
-
-
-def _matrices_backward(operands: Any, cotangent: jax.Array) -> Any:
-    lhs, rhs, group_sizes = operands
-    to_lhs = grouped_rows(rhs, jnp.swapaxes(cotangent, -1, -2), group_sizes)
-    return to_lhs, grouped_rows(lhs, cotangent, group_sizes), _no_cotangent(group_sizes)
-
-
-grouped_rows.defvjp(_rows_forward, _rows_backward)
-grouped_matrices.defvjp(_matrices_forward, _matrices_backward)
-
-
-def _no_cotangent(integers: jax.Array) -> np.ndarray:
-    return np.zeros(integers.shape, jax.dtypes.float0)
+    return jnp.moveaxis(result, 0, batch) if form is _Form.MATRICES else result
 
 
 # by tokamax ---------------------------------------------------------------------------------------------------------
 #
-# Its kernels have a first derivative and, in general, no rule for `vmap`: a batch is computed one by one, and further
-# derivatives by XLA.
+# Its kernels have no rule for `vmap` in general: a batch is computed one by one. Their own derivatives are not used:
+# on some devices there is no kernel for them, and then nothing in its place.
 
 
-def _kernel(name: str, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
+def _by_tokamax(form: _Form, name: str, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
     import tokamax  # noqa: PLC0415  # pyright: ignore[reportMissingImports]  (optional)
 
-    # a kernel leaves the rows of no group as they are in memory, in the result and in the gradient alike
+    # kernels leave the rows of no group as they are in memory, and may multiply them by 0
     is_in_group = (jnp.arange(lhs.shape[0]) < jnp.sum(group_sizes))[:, None]
-    lhs = jnp.where(is_in_group, lhs, 0)
-    result = tokamax.ragged_dot(lhs, rhs, group_sizes, implementation=None if name == "tokamax" else name)
-    return jnp.where(is_in_group, result, 0)
-
-
-def _gradients(rows: Callable[..., jax.Array], operands: Any, cotangent: jax.Array) -> Any:
-    lhs, rhs, group_sizes = operands
-    return jax.vjp(lambda lhs, rhs: rows(lhs, rhs, group_sizes), lhs, rhs)[1](cotangent)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _by_tokamax(name: str, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-    """The product by a kernel of tokamax, or by the best one it has."""
-    return jax.custom_batching.sequential_vmap(functools.partial(_kernel, name))(lhs, rhs, group_sizes)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _gradients_by_tokamax(name: str, operands: Any, cotangent: jax.Array) -> Any:
-    gradients = functools.partial(_gradients, functools.partial(_kernel, name))
-    return jax.custom_batching.sequential_vmap(gradients)(operands, cotangent)
-
-
-def _by_tokamax_forward(name: str, *operands: jax.Array) -> Any:
-    return _by_tokamax(name, *operands), operands
-
-
-def _by_tokamax_backward(name: str, operands: Any, cotangent: jax.Array) -> Any:
-    gradients: Any = _gradients_by_tokamax(name, operands, cotangent)
-    return *gradients, _no_cotangent(operands[2])
-
-
-def _gradients_by_tokamax_forward(name: str, operands: Any, cotangent: jax.Array) -> Any:
-    return _gradients_by_tokamax(name, operands, cotangent), (operands, cotangent)
-
-
-def _gradients_by_tokamax_backward(name: str, residuals: Any, cotangents: Any) -> Any:
-    return jax.vjp(functools.partial(_gradients, grouped_rows), *residuals)[1](cotangents)
-
-
-_by_tokamax.defvjp(_by_tokamax_forward, _by_tokamax_backward)
-_gradients_by_tokamax.defvjp(_gradients_by_tokamax_forward, _gradients_by_tokamax_backward)
+    if form is _Form.MATRICES:
+        lhs, rhs = jnp.where(is_in_group, lhs, 0), jnp.where(is_in_group, rhs, 0)
+    result = tokamax.ragged_dot_general(
+        lhs,
+        rhs,
+        group_sizes,
+        _dimension_numbers(form),
+        manual_axis_type=jax.typeof(lhs).manual_axis_type if varying_axes(lhs) else None,
+        implementation=name,
+        # it asks the usual device, and that is another one where programs are compiled for a GPU or TPU on a CPU
+        bypass_device_check=get_default_device().platform == "cpu",
+    )
+    return result if form is _Form.MATRICES else jnp.where(is_in_group, result, 0)
 
 
 # names of the library that this one replaces ------------------------------------------------------------------------
