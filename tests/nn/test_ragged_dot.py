@@ -12,7 +12,7 @@ import pytest
 
 import haliax as hax
 from haliax import Axis
-from haliax._src.kernels import Kernel, choose_kernel
+from haliax._src.kernels import InTokamax, Kernel, choose_kernels
 from haliax.nn import MoELinear
 from haliax.nn.ragged_dot import RaggedLayout, TritonBlockConfig, TritonKernelFamily, ragged_dot
 from helpers import with_numbers
@@ -43,25 +43,33 @@ def squares(fn):
 def tokamax(monkeypatch):
     """A stand-in for tokamax that is exact, except that it leaves rows of no group undefined: here nan.
 
-    Like the real one, 0.0.17, it does not map over some of its arguments.
+    Like the real one (tests/kernels) it is not used for its own derivatives or maps.
     """
 
-    def fake(lhs, rhs, group_sizes, *, implementation=None):
-        assert implementation in (None, "mosaic", "mosaic_tpu_v2", "triton", "xla")
+    def fake(lhs, rhs, group_sizes, numbers, *, implementation, **options):
+        assert implementation in ("mosaic_tpu", "mosaic_gpu", "triton")
+        assert options == {"manual_axis_type": None, "bypass_device_check": True}
+        if implementation in module.refuses:
+            raise NotImplementedError
         module.asked.append(implementation)
-        rows = jnp.arange(lhs.shape[0])[:, None]
-        result = jax.lax.ragged_dot(lhs, rhs, group_sizes)
-        return jnp.where(rows < group_sizes.sum(), result, jnp.nan + 0 * lhs[:, :1])
+        result = jax.lax.ragged_dot_general(lhs, rhs, group_sizes, numbers)
+        if not numbers.rhs_group_dimensions:
+            return result
+        return jnp.where(jnp.arange(lhs.shape[0])[:, None] < group_sizes.sum(), result, jnp.nan)
 
-    module = types.SimpleNamespace(ragged_dot=fake, asked=[])
+    module = types.SimpleNamespace(ragged_dot_general=fake, asked=[], refuses=())
     monkeypatch.setitem(sys.modules, "tokamax", module)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: module)
     return module
 
 
+def on_device(monkeypatch, kind):
+    monkeypatch.setattr("haliax._src.kernels._device_kind", lambda operands: kind)
+
+
 @pytest.fixture
 def on_gpu(monkeypatch):
-    monkeypatch.setattr("haliax._src.kernels._platform", lambda arrays: "gpu")
+    on_device(monkeypatch, "NVIDIA H100 80GB HBM3")
 
 
 @pytest.fixture(params=["xla", "tokamax"])
@@ -110,6 +118,26 @@ def test_dtypes_are_promoted(left, right, result):
     assert ragged_dot(LHS.astype(left), RHS.astype(right), jnp.array([1, 2, 3], jnp.int8)).dtype == result
 
 
+@pytest.mark.parametrize("split", ["rows", "matrices"])
+def test_gradients_inside_shard_map(flat_mesh, split):
+    """Those of operands that all devices share are summed over the devices."""
+    spec = jax.sharding.PartitionSpec
+    rows, matrices = (spec("data"), spec()) if split == "rows" else (spec(), spec("data"))
+    lhs, rhs = (jnp.tile(LHS, (8, 1)), RHS) if split == "rows" else (LHS, jnp.tile(RHS, (8, 1, 1)))
+    sizes = jnp.array(SIZES[0])
+    gradients = jax.shard_map(
+        lambda lhs, rhs: jax.grad(squares(ragged_dot), (0, 1))(lhs, rhs, sizes),
+        mesh=flat_mesh,
+        in_specs=(rows, matrices),
+        out_specs=(rows, matrices),
+    )
+    to_lhs, to_rhs = jax.grad(squares(loop), (0, 1))(LHS, RHS, SIZES[0])
+    each, once = (to_lhs, to_rhs) if split == "rows" else (to_rhs, to_lhs)
+    found = dict(zip(("rows", "matrices"), gradients(lhs, rhs), strict=True))
+    close(found.pop(split), jnp.tile(each, (8, *[1] * (each.ndim - 1))))
+    close(*found.values(), 8 * once)
+
+
 def test_sum_over_a_mesh_axis(mesh):
     spec = jax.sharding.PartitionSpec
     fn = jax.shard_map(
@@ -124,44 +152,114 @@ def test_sum_over_a_mesh_axis(mesh):
 # kernels ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("implementation", "asked"),
-    [("auto", None), ("megablox", "mosaic"), ("triton", "triton"), ("triton_tile_map", "triton")],
-)
-def test_tokamax_is_used_where_it_is_there(tokamax, on_gpu, implementation, asked):
+@pytest.mark.parametrize("implementation", ["auto", "triton", "triton_tile_map"])
+def test_tokamax_is_used_where_it_is_there(tokamax, on_gpu, implementation):
     def fn(lhs, rhs, sizes):
         return ragged_dot(lhs, rhs, sizes, implementation=implementation)
 
     sizes = SIZES[2]
     close(fn(LHS, RHS, jnp.array(sizes)), loop(LHS, RHS, sizes))
     close(jax.grad(squares(fn), (0, 1))(LHS, RHS, jnp.array(sizes)), jax.grad(squares(loop), (0, 1))(LHS, RHS, sizes))
-    assert set(tokamax.asked) == {asked}
+    assert tokamax.asked == ["triton"] * 4
 
 
-def choice(implementation="auto", platform=None):
-    return choose_kernel("ragged_dot", implementation, {"triton": "triton"}, (LHS,))
+def test_what_tokamax_refuses_is_computed_by_xla(tokamax, on_gpu):
+    tokamax.refuses = ("triton",)
+    close(ragged_dot(LHS, RHS, jnp.array(SIZES[2])), loop(LHS, RHS, SIZES[2]))
+    assert hax.named_jit(ragged_dot).explain(LHS, RHS, jnp.array(SIZES[2])).kernels == (
+        Kernel("ragged_dot", "xla", "refused"),
+    )
+
+
+def shapes(m, k, n, g, dtype="bfloat16"):
+    sizes = jax.ShapeDtypeStruct((g,), "int32")
+    return (jax.ShapeDtypeStruct((m, k), dtype), jax.ShapeDtypeStruct((g, k, n), dtype), sizes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operands", "names"),
+    [
+        ("TPU v5 lite", shapes(128, 130, 200, 3), ["mosaic_tpu", "xla"]),
+        ("TPU v5 lite", shapes(128, 128, 128, 3, "float32"), ["mosaic_tpu", "xla"]),
+        ("TPU v5 lite", shapes(128, 128, 128, 3, "float16"), ["xla"]),
+        ("TPU v5 lite", shapes(130, 128, 128, 3), ["xla"]),
+        ("TPU v5 lite", shapes(128, 64, 128, 3), ["xla"]),
+        ("TPU v5 lite", shapes(128, 128, 128, 0), ["xla"]),
+        ("TPU v5 lite", shapes(0, 128, 128, 1), ["xla"]),
+        ("NVIDIA H100", shapes(64, 128, 192, 3), ["mosaic_gpu", "triton", "xla"]),
+        ("NVIDIA H100", shapes(64, 64, 64, 3, "float16"), ["mosaic_gpu", "triton", "xla"]),
+        ("NVIDIA H100", shapes(64, 64, 64, 3, "float32"), ["triton", "xla"]),
+        ("NVIDIA H100", shapes(64, 64, 64, 3, "int8"), ["xla"]),
+        ("NVIDIA H100", shapes(72, 64, 64, 3), ["triton", "xla"]),
+        ("NVIDIA H100", shapes(64, 100, 64, 3), ["triton", "xla"]),
+        ("NVIDIA H100", shapes(64, 64, 0, 3), ["xla"]),
+        ("AMD Instinct MI300X", shapes(64, 64, 64, 3), ["xla"]),
+    ],
+)
+def test_which_kernels_are_tried(tokamax, monkeypatch, kind, operands, names):
+    on_device(monkeypatch, kind)
+    tokamax.refuses = {"mosaic_tpu", "mosaic_gpu", "triton"}
+    tried = []
+    tokamax.ragged_dot_general = lambda *args, implementation, **options: tried.append(implementation) or refuse()
+    jax.eval_shape(lambda *args: ragged_dot(*args), *operands)
+    assert [*tried, "xla"] == names
+
+
+def refuse():
+    raise NotImplementedError
+
+
+TRITON = InTokamax("triton", "NVIDIA", lambda *operands: True, ("tokamax", "jax_triton"))
+BY_TRITON = (Kernel("ragged_dot", "triton", "tokamax"), Kernel("ragged_dot", "xla", "refused"))
+
+
+def choice(implementation="auto"):
+    return choose_kernels("ragged_dot", implementation, {"triton": (TRITON,)}, (LHS,))
+
+
+def only_xla(code):
+    return (Kernel("ragged_dot", "xla", code),)
 
 
 def test_one_rule(tokamax, monkeypatch, mesh):
-    assert choice("xla") == Kernel("ragged_dot", "xla", "asked")
-    assert choice() == choice("triton") == Kernel("ragged_dot", "xla", "cpu")
+    assert choice("xla") == only_xla("asked")
+    assert choice() == choice("triton") == only_xla("cpu")
     with jax.set_mesh(mesh):
-        assert choice().code == "cpu"
-        monkeypatch.setattr("haliax._src.kernels._platform", lambda arrays: "tpu")
-        assert choice() == Kernel("ragged_dot", "xla", "devices")
+        assert choice() == only_xla("cpu")
+        on_device(monkeypatch, "NVIDIA H100")
+        assert choice() == only_xla("devices")
         inside = []
         spec = jax.sharding.PartitionSpec()
         jax.eval_shape(jax.shard_map(lambda x: inside.append(choice()) or x, in_specs=spec, out_specs=spec), LHS)
-    assert inside == [Kernel("ragged_dot", "tokamax", "tokamax")] == [choice()]
-    assert choice("triton") == Kernel("ragged_dot", "triton", "tokamax")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert choice() == Kernel("ragged_dot", "xla", "missing")
+    assert inside == [BY_TRITON] == [choice()] == [choice("triton")]
+    on_device(monkeypatch, "TPU v5 lite")
+    assert choice() == choice("triton") == only_xla("device")
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("tokamax", "and tokamax is not installed. Install haliax[kernels], or let implementation be 'auto'."),
+        ("jax_triton", "and jax_triton is not installed. Install tokamax[cuda], or let implementation be 'auto'."),
+    ],
+)
+def test_what_is_not_installed(on_gpu, monkeypatch, missing, message):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else name)
+    assert choice() == only_xla("missing")
     with pytest.raises(ImportError) as raised:
         choice("triton")
-    assert str(raised.value) == (
-        "ragged_dot: implementation is 'triton', and tokamax is not installed."
-        " Install haliax[kernels], or let implementation be 'auto'."
-    )
+    assert str(raised.value) == f"ragged_dot: implementation is 'triton', {message}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "platform"), [("TPU v5 lite", "tpu"), ("NVIDIA H100 80GB HBM3", "gpu"), ("Nothing known", "other")]
+)
+def test_an_abstract_mesh_tells_the_device(tokamax, kind, platform):
+    names = [field.name for field in dataclasses.fields(jax.sharding.AbstractDevice)]
+    device = jax.sharding.AbstractDevice(kind, None, *[platform] * ("platform" in names))
+    mesh = jax.sharding.AbstractMesh((1,), ("x",), abstract_device=device)
+    with jax.sharding.use_abstract_mesh(mesh):
+        assert choice() == (BY_TRITON if platform == "gpu" else only_xla("device"))
 
 
 def test_explain_shows_the_choice(mesh):

@@ -124,7 +124,10 @@ def _not_installed(op: str, implementation: str, module: str | None) -> ImportEr
 
 
 def _device_kind(arrays: Sequence[Any]) -> str:
-    """The kind of the devices of the mesh in force; else of the first array that is somewhere; else of the usual one."""
+    """The kind of device that computes: of the mesh in force, else of the first array that is on one, else the usual one.
+
+    An abstract mesh may have it too, for programs that are compiled on a machine of another kind.
+    """
     mesh = ambient_mesh()
     if isinstance(mesh, Mesh):
         return mesh.devices.flat[0].device_kind

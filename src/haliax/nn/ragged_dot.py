@@ -22,6 +22,10 @@ Implementation = Literal["auto", "megablox", "triton", "triton_group_grid", "tri
 """What computes a ragged product; see `ragged_dot`."""
 
 
+# The kernels of tokamax 0.0.17. Other operands are refused while they are compiled, if not by a crash of the compiler:
+# too late to compute them in another way.
+
+
 def _mosaic_tpu_takes(lhs: Any, rhs: Any, group_sizes: Any) -> bool:
     (m, k), (g, _, n) = lhs.shape, rhs.shape
     return g > 0 and m > 0 and m % 128 == 0 and min(k, n) >= 128 and _dtype(lhs, rhs) in ("bfloat16", "float32")
@@ -69,9 +73,10 @@ def ragged_dot(
         group_sizes_: How many rows each group has: integers of shape (g,). Rows that are left over give 0.
         ar: Whether to sum the result over the mesh axis `model`, inside `shard_map`.
         implementation: `xla` for `jax.lax.ragged_dot`; `megablox` or `triton` (in any variant) for that kernel of
-            tokamax; `auto` for the best one of tokamax, if that is installed. A kernel is only used on a GPU or TPU,
-            and only if the compiler does not split the rows over several devices. `f.explain(...)` of a `named_jit`
-            function shows which one was chosen.
+            tokamax; `auto` for the best one of tokamax, if that is installed. XLA computes what no kernel can: on a
+            CPU, what the compiler splits over several devices, other dtypes than floats of 16 and 32 bits, and sizes
+            that do not fit (on a TPU, rows by the multiple of 128 and matrices of 128 by 128 at least; for `megablox`
+            on a GPU, multiples of 64). `f.explain(...)` of a `named_jit` function shows what was chosen and why.
 
     Returns:
         An array of shape (m, n).
@@ -79,10 +84,10 @@ def ragged_dot(
     Raises:
         ValueError: If shapes do not fit, or there is no such implementation.
         TypeError: If an argument is a NamedArray, or group sizes are no integers.
-        ImportError: If a kernel of tokamax was asked for, and tokamax is not installed.
+        ImportError: If a kernel of tokamax was asked for, and tokamax or what the kernel needs is not installed.
 
     Source:
-        `jax.lax.ragged_dot`
+        `jax.lax.ragged_dot`; Gale et al., "MegaBlocks: Efficient Sparse Training with Mixture-of-Experts" (2023)
     """
     _check(lhs_, rhs_, group_sizes_)
     kernels = choose_kernels("ragged_dot", implementation, _IMPLEMENTATIONS, (lhs_, rhs_, group_sizes_))
@@ -219,7 +224,9 @@ def _by_tokamax(form: _Form, name: str, lhs: jax.Array, rhs: jax.Array, group_si
         # it asks the usual device, and that is another one where programs are compiled for a GPU or TPU on a CPU
         bypass_device_check=get_default_device().platform == "cpu",
     )
-    return result if form is _Form.MATRICES else jnp.where(is_in_group, result, 0)
+    if form is not _Form.MATRICES:
+        return jnp.where(is_in_group, result, 0)
+    return next(_varying_alike(result, lhs))  # what some kernels do not tell
 
 
 # names of the library that this one replaces ------------------------------------------------------------------------
