@@ -124,7 +124,7 @@ def _not_installed(op: str, implementation: str, module: str | None) -> ImportEr
 
 
 def _device_kind(arrays: Sequence[Any]) -> str:
-    """The kind of device that computes: of the mesh in force, else of the first array that is on one, else the usual one.
+    """The kind of device in use: that of the mesh in force, else of the first array that is on one, else the usual.
 
     An abstract mesh may have it too, for programs that are compiled on a machine of another kind.
     """
