@@ -226,3 +226,17 @@ def test_a_later_call_from_elsewhere(mesh, place):
     f(on(mesh, "data"))
     with pytest.warns(MeshMismatchWarning):
         assert np.array_equal(np.asarray(f(PLACES[place]())), VALUES * 2)
+
+
+@pytest.mark.parametrize("place", ELSEWHERE)
+def test_a_later_call_from_elsewhere_beside_mapped_inputs(mesh, place):
+    f = hax.named_jit(lambda x, raw: x * raw[0, 0], mesh=mesh, in_axis_resources=MAPPING)
+    x, home = on(mesh, "data", "model"), on(mesh, "data").array + 1
+    away = PLACES[place]().array + 1
+    for _ in range(3):
+        f(x, home)
+    with pytest.warns(MeshMismatchWarning) as caught:
+        for raw in (away, home, away):
+            out = f(x, raw)
+            assert np.array_equal(np.asarray(out), VALUES) and spec_of(out) == ("data", "model")
+    assert len(caught) == 1

@@ -185,7 +185,7 @@ class Program:
         """Run the program on the traced leaves of a call, under its mesh."""
         if self._checks_donated and len(set(map(id, arrays))) < len(arrays):
             self._check_donated_once(arrays)
-        if self._direct:
+        if self._direct or (self._settled and self._mapped_shardings(arrays) == self._settled):
             try:
                 result = self.jitted(*arrays)
             except Exception as error:
@@ -285,14 +285,18 @@ class Program:
 
     # the layout of inputs ------------------------------------------------------------------------------------------
 
+    def _mapped_shardings(self, arrays: Sequence[Any]) -> list[Sharding] | None:
+        """The shardings of the arrays that the input mapping lays out, if they are all committed."""
+        return jax_compat.shardings_if_committed(self._mapped_of(arrays))
+
     def _input_layouts(self, arrays: Sequence[Any]) -> dict[int, NamedSharding]:
         """The layouts of the input mapping, for the named arrays that do not have them already."""
-        shardings = jax_compat.shardings_if_committed(self._mapped_of(arrays))
+        shardings = self._mapped_shardings(arrays)
         # the usual case, in which nothing has changed since they were found in place
         if shardings is not None and shardings == self._settled:
             return {}
         pending = self._pending_layouts(arrays)
-        if shardings is not None and not pending:
+        if shardings is not None and not pending and self._examined and not self._mismatch_seen:
             self._settled = shardings
         return pending
 
@@ -371,11 +375,11 @@ class Program:
         if tracing and isinstance(mesh, Mesh):
             # the function itself failed: only arrays whose types name another mesh can be the cause
             misplaced = [m for m in misplaced if has_other_axis_types(m.argument.array, mesh)]
-        self._mismatch_seen = bool(misplaced)
-        self._direct = self._direct and not misplaced
+        if misplaced:
+            self._mismatch_seen, self._direct, self._settled = True, False, []
         if not misplaced and mesh is None and not tracing:
             self._explain_refusal(arrays, error)
-        return self._mismatch_seen
+        return bool(misplaced)
 
     def _raised_while_tracing(self, error: Exception) -> bool:
         """Whether an error comes from the function, rather than from what JAX does before or after it is traced."""
