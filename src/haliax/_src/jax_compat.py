@@ -22,7 +22,6 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Shard
 
 # of JAX's plain arrays; asking for the public attributes takes twice as long
 _sharding_of, _is_committed = operator.attrgetter("_sharding"), operator.attrgetter("_committed")
-_mesh_of = operator.attrgetter("_sharding.mesh")
 _WITHOUT_MESH = {SingleDeviceSharding}
 
 
@@ -37,14 +36,13 @@ def shardings_if_committed(arrays: Sequence[Any]) -> list[Sharding] | None:
 def shared_mesh(arrays: Sequence[Any]) -> Mesh | None:
     """The one mesh that the committed arrays of a call share, if there is one.
 
-    Each call of `named_jit` without a mesh asks: the usual answers, that none has a mesh or all are on one, are found
-    in C.
+    Each call of `named_jit` without a mesh asks; the usual answers, that none has a mesh or all are on one, come first.
     """
     try:
         if {array._sharding.__class__ for array in arrays} <= _WITHOUT_MESH:
             return None
-        if len(set(map(id, map(_mesh_of, arrays)))) == 1 and any(map(_is_committed, arrays)):
-            return _mesh_of(arrays[0])
+        if len({id(array._sharding.mesh) for array in arrays}) == 1 and any(map(_is_committed, arrays)):
+            return arrays[0]._sharding.mesh
     except AttributeError:  # not all of them are plain arrays on meshes
         pass
     try:
