@@ -26,7 +26,7 @@ def measure(benchmark, group, n, variant, calls, wait=False):
     """One call with arguments in place."""
     benchmark.group = f"{group}, {n} leaves"
     if variant.startswith("named_jit"):
-        benchmark.extra_info["at_most"] = at_most(n)
+        benchmark.extra_info["at_most"] = at_most(n, variant)
     fn, args = calls[variant]
     jax.block_until_ready(fn(*args))
     benchmark(waiting(fn) if wait else fn, *args)
@@ -50,7 +50,7 @@ def test_static_argument(benchmark, n, variant):
 
 
 @sizes
-@pytest.mark.parametrize("variant", ["baseline", "named_jit, sharded"])
+@pytest.mark.parametrize("variant", list(sharded_calls(1)))
 def test_sharded_arguments(benchmark, n, variant):
     measure(benchmark, "arguments on a mesh", n, variant, sharded_calls(n))
 

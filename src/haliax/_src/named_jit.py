@@ -47,6 +47,7 @@ from haliax._src.signature import (
     Partitions,
     call_paths,
     call_structure,
+    call_tree,
     declared_leaves,
     flatten,
     named_paths,
@@ -191,7 +192,7 @@ class NamedJit(Generic[P, R]):
         Each call comes here, and a call of a Python function takes a hundredth of one of `jax.jit`: so the usual way is
         written out.
         """
-        leaves, treedef = flatten((args, kwargs) if kwargs else (args,))
+        leaves, treedef = flatten(call_tree(args, kwargs) if kwargs else args)
         types = tuple([type(leaf) for leaf in leaves])  # on Python 3.12 a list takes half the time of a `map`
         partition = partitions.get(types) or partitions.add(types, leaves)
         kinds, arrays, statics = partition.kinds, leaves, ()

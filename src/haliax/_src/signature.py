@@ -35,9 +35,15 @@ flatten = default_registry.flatten
 """`jax.tree_util.tree_flatten`, without the Python function around it."""
 
 
+def call_tree(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments of a call as one pytree: the positional ones alone if there are no others, for that is quicker."""
+    return [args, kwargs] if kwargs else args  # one is a list and one a tuple, which tells them apart
+
+
 def call_structure(fn: Any, call: Any) -> Any:
-    """The structure of `(fn, args, kwargs)`, from that of the function and that of `(args, kwargs)` or `(args,)`."""
-    return treedef_tuple([fn, *call.children(), _NO_KWARGS][:3])
+    """The structure of `(fn, args, kwargs)`, from that of the function and that of the `call_tree`."""
+    args, kwargs = call.children() if call.node_data()[0] is list else (call, _NO_KWARGS)
+    return treedef_tuple([fn, args, kwargs])
 
 
 class Partition:
@@ -89,7 +95,7 @@ class Partitions(dict[tuple[type, ...], Partition]):
 
     def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], tuple[Any, ...]]:
         """The arrays of a call; and its structure, the positions and types of static leaves, and a key for these."""
-        leaves, treedef = flatten((args, kwargs) if kwargs else (args,))
+        leaves, treedef = flatten(call_tree(args, kwargs))
         types = tuple(map(type, leaves))
         partition = self.get(types) or self.add(types, leaves)
         return partition.arrays_of(leaves), (treedef, partition.kinds, partition.keys_of(leaves))
