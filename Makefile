@@ -1,6 +1,7 @@
 # Everything runs in .venv, made with $(PYTHON); a target installs what it needs once, until pyproject.toml changes.
 PYTHON ?= python3
 CONFORMANCE_PYTHON ?= python3.12
+KERNELS_PYTHON ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
 # Two environments that other runs may have left, so a stamp is named after what was required, not dated.
@@ -12,7 +13,7 @@ REFERENCE_PYTHON ?= python3.11
 REFERENCE_STAMP = $(REFERENCE)/.$(call hash,tests/integration/reference.txt)
 hash = $(shell grep -v MHz $(1) | sha256sum | cut -c1-16)
 
-.PHONY: demo test test-torch examples bench lint types conformance integration clean
+.PHONY: demo test test-torch examples bench lint types conformance kernels integration clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -47,6 +48,11 @@ conformance:
 	$(MAKE) VENV=.venv-conformance PYTHON=$(CONFORMANCE_PYTHON) .venv-conformance/.test,demo,conformance
 	.venv-conformance/bin/python tests/conformance/run.py
 
+# The kernels of tokamax, which needs Python 3.12: interpreted, lowered, and compiled for a TPU.
+kernels:
+	$(MAKE) VENV=.venv-kernels PYTHON=$(KERNELS_PYTHON) .venv-kernels/.test,kernels-test
+	.venv-kernels/bin/python -m pytest -n auto --maxprocesses 8 tests/kernels
+
 # Levanter, unchanged, on our haliax; transformers and torch are in a process of their own. What XLA compiles is kept too,
 # for processors that are alike.
 integration: export HALIAX_REFERENCE_PYTHON = $(abspath $(REFERENCE)/bin/python)
@@ -70,7 +76,7 @@ $(REFERENCE_STAMP):
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-conformance $(LEVANTER) $(REFERENCE) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venv-conformance .venv-kernels $(LEVANTER) $(REFERENCE) build dist .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp is named after the extras that were installed.
