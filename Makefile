@@ -11,7 +11,7 @@ LEVANTER_STAMP = $(LEVANTER)/.$(call hash,tests/integration/levanter.txt)
 REFERENCE := .venv-reference
 REFERENCE_PYTHON ?= python3.11
 REFERENCE_STAMP = $(REFERENCE)/.$(call hash,tests/integration/reference.txt)
-hash = $(shell grep -v MHz $(1) | sha256sum | cut -c1-16)
+hash = $(shell grep -v MHz $(1) | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
 
 .PHONY: demo test test-torch examples bench lint types conformance kernels integration clean
 .DELETE_ON_ERROR:

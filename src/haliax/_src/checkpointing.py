@@ -33,7 +33,8 @@ class ScanCheckpointPolicy:
         simple: Whether to use plain `jax.checkpoint`, which keeps the arguments of a step and nothing else. The fields
             above are of no account then.
         nested: Whether to scan over scans, so that only carries between inner scans are kept: memory for the square
-            root of the number of steps, for one more forward pass. A number is the number of inner scans.
+            root of the number of steps, for one more forward pass. A number is the number of inner scans; True is the
+            divisor of the number of steps that is closest to its root, which saves nothing for a prime.
 
     Source:
         `jax.checkpoint`, `jax.checkpoint_policies`
