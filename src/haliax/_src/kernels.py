@@ -113,14 +113,14 @@ def choose_kernels(
     if not for_device:
         return (Kernel(op, XLA, "device"),)
     if implementation != "auto" and not installed:
-        raise _not_installed(op, implementation, for_device[0].missing())
+        raise _not_installed(op, implementation, str(for_device[0].missing()))
     fitting = [Kernel(op, kernel.name, "tokamax") for kernel in installed if kernel.takes(*operands)]
     return (*fitting, Kernel(op, XLA, "refused" if installed else "missing"))
 
 
-def _not_installed(op: str, implementation: str, module: str | None) -> ImportError:
+def _not_installed(op: str, implementation: str, module: str) -> ImportError:
     given = f"implementation is {implementation!r}, and {module} is not installed"
-    return ImportError(problem(op, given, remedy=f"Install {_INSTALL[str(module)]}, or let implementation be 'auto'."))
+    return ImportError(problem(op, given, remedy=f"Install {_INSTALL[module]}, or let implementation be 'auto'."))
 
 
 def _device_kind(arrays: Sequence[Any]) -> str:
@@ -148,7 +148,7 @@ def _devices_of_compiler() -> int:
 def varying_axes(array: jax.Array) -> frozenset[str]:
     """The manual mesh axes over which an array inside `shard_map` is known to vary."""
     kind: Any = jax.typeof(array)
-    return getattr(kind, "manual_axis_type", kind).varying if not hasattr(kind, "vma") else kind.vma  # jax 0.9
+    return kind.vma if hasattr(kind, "vma") else kind.manual_axis_type.varying  # jax 0.9, jax 0.10 and later
 
 
 _SCOPE = re.compile(r"haliax\.kernel:(\w+):([\w.]+):(\w+)")
