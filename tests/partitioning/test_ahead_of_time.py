@@ -1,12 +1,14 @@
 """Programs ahead of time: lowered, compiled, called on named pytrees."""
 
+import dataclasses
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AbstractDevice, AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 import haliax as hax
 from helpers import count_traces
@@ -67,3 +69,19 @@ def test_a_compiled_program_of_a_module(mesh):
 def test_an_axis_that_does_not_divide(mesh):
     with pytest.raises(ValueError, match=r"named_jit\(<lambda>\): x: axis batch=6 can not be split"):
         hax.named_jit(lambda x: x.sum(), MAPPING, mesh=mesh).lower(abstract((6, 4)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "platform"),
+    [("TPU v5 lite", "tpu"), ("NVIDIA H100 80GB HBM3", "cuda"), ("AMD Instinct MI300X", "rocm"), (None, "cpu")],
+)
+def test_an_abstract_mesh_of_a_kind_of_device_lowers_for_it(kind, platform):
+    mesh = AbstractMesh((1,), ("data",), axis_types=(AxisType.Auto,))
+    if kind is not None:
+        known = {"device_kind": kind, "num_cores": None, "platform": platform}  # jax 0.9 has no platform
+        names = [field.name for field in dataclasses.fields(AbstractDevice)]
+        mesh = mesh.update(abstract_device=AbstractDevice(**{name: known[name] for name in names}))
+    branches = {"tpu": jnp.sin, "cuda": jnp.cos, "rocm": jnp.tan, "cpu": jnp.exp}
+    step = hax.named_jit(lambda x: jax.lax.platform_dependent(x, **branches), mesh=mesh)
+    found = re.findall(r"stablehlo\.(sine|cosine|tan|exponential) ", step.lower(jnp.ones(3)).as_text())
+    assert found == [{"tpu": "sine", "cuda": "cosine", "rocm": "tan", "cpu": "exponential"}[platform]]

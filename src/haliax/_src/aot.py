@@ -6,6 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax.sharding import AbstractMesh
+
+# what the kinds of devices have in their names; jax 0.9 does not tell the platform of an abstract device
+_PLATFORMS = {"TPU": "tpu", "NVIDIA": "cuda", "AMD": "rocm", "cpu": "cpu"}
+
+
+def platforms_of(mesh: Any) -> tuple[str, ...] | None:
+    """What to lower for on an abstract mesh: its kind of device, if it has one, else the usual; None on another mesh."""
+    if not isinstance(mesh, AbstractMesh):
+        return None
+    kind = "" if mesh.abstract_device is None else mesh.abstract_device.device_kind
+    return (next((platform for name, platform in _PLATFORMS.items() if name in kind), jax.default_backend()),)
 
 
 class Lowered:

@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import jax
-from jax.sharding import AbstractMesh
 from jax.tree_util import tree_flatten
 
 from haliax._src import jax_compat
-from haliax._src.aot import Lowered
+from haliax._src.aot import Lowered, platforms_of
 from haliax._src.callables import callable_as_pytree
 from haliax._src.errors import problem, wrong_type
 from haliax._src.explain import explain
@@ -138,10 +137,9 @@ class NamedJit(Generic[P, R]):
             `jax.stages.Lowered`
         """
         program, arrays, _ = self._select(args, kwargs, self._abstract_partitions)
-        # an abstract mesh has no devices to tell the platform
-        platforms = (jax.default_backend(),) if isinstance(program.plan.mesh, AbstractMesh) else None
         with _scope(program):
-            lowered = program.jitted.trace(*program.abstract_inputs(arrays)).lower(lowering_platforms=platforms)
+            traced = program.jitted.trace(*program.abstract_inputs(arrays))
+            lowered = traced.lower(lowering_platforms=platforms_of(program.plan.mesh))
         _, signature = self._abstract_partitions.split(args, kwargs)
         return Lowered(lowered, self._call_compiled(program, signature))
 
