@@ -13,7 +13,7 @@ _PLATFORMS = {"TPU": "tpu", "NVIDIA": "cuda", "AMD": "rocm", "cpu": "cpu"}
 
 
 def platforms_of(mesh: Any) -> tuple[str, ...] | None:
-    """What to lower for on an abstract mesh: its kind of device, if it has one, else the usual; None on another mesh."""
+    """What to lower for on an abstract mesh: its kind of device, or the usual one; None on a mesh that has devices."""
     if not isinstance(mesh, AbstractMesh):
         return None
     kind = "" if mesh.abstract_device is None else mesh.abstract_device.device_kind
