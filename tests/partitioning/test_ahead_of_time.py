@@ -61,6 +61,19 @@ def test_other_arguments_than_it_was_compiled_for(mesh):
         compiled([on(mesh)], True)
 
 
+def test_a_static_object_that_was_changed_since():
+    @dataclasses.dataclass(unsafe_hash=True)
+    class Schedule:
+        steps: int
+
+    schedule = Schedule(2)
+    compiled = hax.named_jit(lambda x, schedule: x * schedule.steps).lower(jnp.ones(()), schedule).compile()
+    assert compiled(jnp.ones(()), schedule) == 2 == compiled(jnp.ones(()), Schedule(2))
+    schedule.steps = 3
+    with pytest.raises(TypeError, match="this call has other static values"):
+        compiled(jnp.ones(()), schedule)
+
+
 def test_a_compiled_program_of_a_module(mesh):
     f = hax.named_jit(functools.partial(lambda w, x: x * w, on(mesh)), mesh=mesh)
     assert np.array_equal(np.asarray(f.lower(on(mesh)).compile()(on(mesh))), VALUES * VALUES)

@@ -130,6 +130,15 @@ def test_static_objects_of_other_hashes_are_not_compared():
     assert f._fn.traces == 2
 
 
+def test_structures_are_not_compared_where_static_objects_differ():
+    class Layer(eqx.Module):
+        held: Elementwise = eqx.field(static=True)  # to compare two raises
+
+    f = hax.named_jit(count_traces(lambda layer, n: n))
+    one, other = Layer(Elementwise()), Layer(Elementwise())
+    assert [f(one, 1), f(one, 1), f(other, 2), f(other, 2)] == [1, 1, 2, 2] and f._fn.traces == 2
+
+
 def test_one_trace_for_each_signature(mesh):
     f = hax.named_jit(count_traces(lambda x, flag, *, scale=1.0: x * scale), MAPPING, mesh=mesh)
     x = on(mesh, "data", "model")
@@ -208,6 +217,7 @@ def callables():
         "partial with an array": functools.partial(times, scale.weight),
         "partial of a partial": functools.partial(functools.partial(times, scale.weight)),
         "partial with a keyword": functools.partial(times, w=scale.weight),
+        "partial of a static method": functools.partial(staticmethod(times), scale.weight),
         "partial of a module": functools.partial(scale),
         "eqx.Partial": eqx.Partial(times, scale.weight),
         "jax.tree_util.Partial": jax.tree_util.Partial(times, scale.weight),
@@ -236,6 +246,10 @@ def test_arrays_in_a_callable_are_arguments_not_constants(mesh, name):
 def test_a_callable_without_a_name_or_signature():
     f = hax.named_jit(functools.partial(max, 1))
     assert f(2) == 2 and f.__name__ == "max"
+
+
+def test_a_partial_takes_an_argument_of_any_name():
+    assert hax.named_jit(functools.partial(lambda a, **kwargs: a * kwargs["self"], 2))(self=3) == 6
 
 
 # wrappers -----------------------------------------------------------------------------------------------------------
@@ -285,6 +299,18 @@ def test_methods(mesh):
     assert not model.weight.array.is_deleted()
     assert "func.func" in model.donating.lower(on(mesh)).as_text()
     assert model.donating.eval_shape(on(mesh)).array.shape == (8, 4)
+
+
+@pytest.mark.parametrize("transform", [hax.named_jit, jax.jit, eqx.filter_jit])
+def test_the_arrays_of_a_method_are_traced_where_it_is_an_argument(transform):
+    def through(method, x):
+        return method(x).sum().array
+
+    counted = count_traces(through)
+    f, x = transform(counted), hax.NamedArray(jnp.arange(3.0), ("a",))
+    assert [f(Model(x * n), x) for n in (1, 2, 3)] == [5, 10, 15] == [f(Model(x * n).__call__, x) for n in (1, 2, 3)]
+    assert counted.traces == 2
+    assert np.array_equal(eqx.filter_grad(through)(Model(x).__call__, x).__self__.weight.array, x.array)
 
 
 def test_a_method_of_a_plain_class():

@@ -31,7 +31,7 @@ class _Partial(eqx.Module):
     args: tuple[Any, ...]
     keywords: dict[str, Any]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.func(*self.args, *args, **{**self.keywords, **kwargs})
 
 
@@ -41,6 +41,7 @@ def callable_as_pytree(fn: Callable[..., Any]) -> Any:
         return _Partial(callable_as_pytree(fn.func), fn.args, fn.keywords)
     # methods, and what wrappers of functions bind likewise; a method of a module is a pytree already
     inner, instance = getattr(fn, "__func__", None), getattr(fn, "__self__", None)
-    if inner is not None and not isinstance(fn, eqx.Module):
+    # a static method has a function and is bound to nothing
+    if inner is not None and instance is not None and not isinstance(fn, eqx.Module):
         return _Partial(callable_as_pytree(inner), (instance,), {})
     return fn

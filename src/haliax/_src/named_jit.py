@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import jax
-from jax.tree_util import tree_flatten
+from jax.tree_util import register_pytree_node, tree_flatten
 
 from haliax._src import jax_compat
 from haliax._src.aot import Lowered, platforms_of
@@ -209,8 +209,9 @@ class NamedJit(Generic[P, R]):
             mesh = as_seen_here(mesh)
         shim = mapping is not None and options.in_axis_resources is None and shim_is_active(mesh)
         try:
-            # the hash tells of a static object, equal to itself, that has changed since the last call
-            key = (treedef, kinds, hash(statics), statics, mesh, mapping, shim)
+            # the hash tells of a static object, equal to itself, that has changed since the last call; what users
+            # made comes last, for to compare that may raise
+            key = (hash(statics), kinds, mesh, mapping, shim, statics, treedef)
             recent, program = self._recent
             if key != recent:
                 program = self._programs.get(key)
@@ -238,7 +239,7 @@ class NamedJit(Generic[P, R]):
         return program
 
     def _plan(self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
-        treedef, kinds, _, _, mesh, mapping, shim = key[:7]
+        _, kinds, mesh, mapping, shim, _, treedef = key[:7]
         options = self._options
         inputs = options.in_axis_resources if not shim else mapping
         outputs = mapping if options.out_axis_resources is None else options.out_axis_resources
@@ -287,10 +288,11 @@ class NamedJit(Generic[P, R]):
 
     def _call_compiled(self, program: Program, signature: Any) -> Callable[..., Any]:
         """How a program compiled ahead of time is called: on arguments of the same structure and static values."""
+        known = hash(signature[-1])  # of a static object that may change
 
         def call(compiled: jax.stages.Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             arrays, given = self._partitions.split(args, kwargs)
-            if given != signature:
+            if given != signature or hash(given[-1]) != known:
                 structure, expected = given[0], signature[0]
                 raise TypeError(
                     problem(
@@ -338,6 +340,10 @@ class BoundNamedJit(Generic[P, R]):
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """See `NamedJit.explain`."""
         return self.__func__.explain(self.__self__, *args, **kwargs)
+
+
+# like the methods of a module, which are pytrees, it shows its arrays where it is passed as an argument
+register_pytree_node(BoundNamedJit, lambda b: ((b.__self__,), b.__func__), lambda fn, held: BoundNamedJit(fn, *held))
 
 
 def _scope(program: Program) -> contextlib.AbstractContextManager[Any]:
