@@ -30,8 +30,6 @@ UNOPTIMIZED: dict[str, Any] = {
 }
 if jax.__version_info__ < (0, 11):
     UNOPTIMIZED["xla_cpu_use_fusion_emitters"] = False
-else:
-    UNOPTIMIZED["xla_disable_hlo_passes"] = "fusion"
 
 TOLERANCE = {
     np.dtype(ml_dtypes.bfloat16): 2e-2,
