@@ -138,6 +138,21 @@ def test_one_array_donated_and_kept_is_refused_before_anything_is_lost(devices, 
     assert not x.array.is_deleted() and np.array_equal(np.asarray(x), VALUES)
 
 
+@pytest.mark.parametrize("inputs", [None, MAPPING], ids=["kept", "mapped"])
+@pytest.mark.parametrize("place", ["in place", "permuted"])
+def test_nothing_is_donated_inside_a_jit(mesh, place, inputs):
+    """An array from outside lives on, also one that is laid out anew, and one may be passed twice."""
+    held = on(mesh, "data") if place == "in place" else PLACES[place]()
+    options = {"in_axis_resources": inputs, "donate_args": True, "on_mesh_mismatch": "move"}
+    f = hax.named_jit(lambda x, y: x * 2 + y, mesh=mesh, **options)
+    outer = jax.jit(lambda x: (f(held, x), f(held, held), f(x, x)))
+    for dtype in (jnp.float32, jnp.float32, jnp.float16):  # the last one is traced again
+        x = hax.NamedArray(jnp.asarray(VALUES, dtype), NAMES)
+        for out in outer(x):
+            assert np.array_equal(np.asarray(out), VALUES * 3)
+        assert gone((held, x)) == [False, False]
+
+
 def test_a_training_loop_that_donates_its_state(mesh):
     f = hax.named_jit(lambda state, x: (state + x, (state * x).sum()), MAPPING, mesh=mesh, donate_args=(True, False))
     state, x = hax.shard(hax.NamedArray(VALUES, NAMES), MAPPING, mesh=mesh), on(mesh, "data")

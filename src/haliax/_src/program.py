@@ -24,7 +24,7 @@ from haliax._src import jax_compat
 from haliax._src.array_base import NamedArrayBase
 from haliax._src.differences import Signature
 from haliax._src.errors import problem
-from haliax._src.jax_helpers import struct_of
+from haliax._src.jax_helpers import is_in_jit, struct_of
 from haliax._src.jit_plan import Plan
 from haliax._src.layout_text import describe_placement
 from haliax._src.layouts import constrain, has_layout, in_memory_of, layout_for, memory_kind, place
@@ -236,7 +236,8 @@ class Program:
         """Now that nothing can fail any more, free the arguments that were moved and were to be donated."""
         for i in self.plan.donated:
             array = arrays[i]
-            if prepared[i] is not array and isinstance(array, jax.Array) and not isinstance(array, Tracer):
+            # inside a `jit` nothing has moved yet: what it is laid out for may run many times
+            if prepared[i] is not array and isinstance(array, jax.Array) and not isinstance(prepared[i], Tracer):
                 array.delete()
 
     def _examine(self, arrays: Sequence[Any]) -> None:
@@ -252,11 +253,14 @@ class Program:
         self._direct = self._examined and not self._mapped and not self._mismatch_seen
 
     def _check_donated_once(self, arrays: Sequence[Any]) -> None:
-        """Raise if an array that is donated is passed twice: on several devices JAX may crash the process."""
+        """Raise if an array that is donated is passed twice: on several devices JAX may crash the process.
+
+        Inside a `jit` nothing is donated.
+        """
         first: dict[int, int] = {}
         for i, array in enumerate(arrays):
             j = first.setdefault(id(array), i)
-            if j != i and isinstance(array, jax.Array) and {i, j} & self.plan.donated:
+            if j != i and isinstance(array, jax.Array) and {i, j} & self.plan.donated and not is_in_jit():
                 given = f"{self.plan.paths[j][0]} and {self.plan.paths[i][0]} are the same array, which is donated"
                 remedy = "Pass a copy (x.copy()), or do not donate it."
                 raise ValueError(problem(f"named_jit({self.plan.name})", given, "expected two arrays", remedy))
