@@ -63,10 +63,12 @@ integration: $(LEVANTER_STAMP) $(REFERENCE_STAMP)
 	$(LEVANTER)/bin/python -m pip install -q --no-deps --force-reinstall .
 	$(LEVANTER)/bin/python -m pytest -n auto --maxprocesses 8 --dist loadgroup tests/integration
 
-# The haliax that Levanter asks for has another name, and would be imported in the place of ours.
+# By uv, in half a minute where pip takes six. The haliax that Levanter asks for has another name, and would be imported
+# in the place of ours.
 $(LEVANTER_STAMP):
 	$(LEVANTER_PYTHON) -m venv --clear $(LEVANTER)
-	$(LEVANTER)/bin/python -m pip install -qq -r tests/integration/levanter.txt
+	$(LEVANTER)/bin/python -m pip install -q uv
+	$(LEVANTER)/bin/python -m uv pip install -q --python $(LEVANTER)/bin/python -r tests/integration/levanter.txt
 	$(LEVANTER)/bin/python -m pip uninstall -q -y marin-haliax
 	@touch $@
 
