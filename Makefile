@@ -14,6 +14,7 @@ REFERENCE_STAMP = $(REFERENCE)/.$(call hash,tests/integration/reference.txt)
 hash = $(shell grep -v MHz $(1) | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
 
 .PHONY: demo test test-torch examples bench lint types conformance kernels integration clean
+.PHONY: integration-environments
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -62,6 +63,8 @@ integration: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0.1
 integration: $(LEVANTER_STAMP) $(REFERENCE_STAMP)
 	$(LEVANTER)/bin/python -m pip install -q --no-deps --force-reinstall .
 	$(LEVANTER)/bin/python -m pytest -n auto --maxprocesses 8 --dist loadgroup tests/integration
+
+integration-environments: $(LEVANTER_STAMP) $(REFERENCE_STAMP)
 
 # By uv, in half a minute where pip takes six. The haliax that Levanter asks for has another name, and would be imported
 # in the place of ours.

@@ -5,9 +5,14 @@ They are set through the environment, before JAX is imported, so that processes 
 
 Most tests run a small program once: XLA spends as little as it can on making it fast, which halves the time of the
 suite. `HALIAX_TEST_XLA_FLAGS=""` has it optimise as it does for users.
+
+`--brief` is for versions of dependencies beside others that have run every test: a third of each table, a tenth of the
+random cases.
 """
 
+import collections
 import importlib.metadata
+import itertools
 import os
 
 QUICK = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"]
@@ -34,6 +39,24 @@ hypothesis.settings.register_profile(
     derandomize="CI" in os.environ,
 )
 hypothesis.settings.load_profile("haliax")
+hypothesis.settings.register_profile("brief", max_examples=hypothesis.settings().max_examples // 10)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--brief", action="store_true", help="run every third row of each table, few random cases")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--brief"):
+        hypothesis.settings.load_profile("brief")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--brief"):
+        rows = collections.defaultdict(itertools.count)
+        run = [next(rows[item.nodeid.partition("[")[0]]) % 3 == 0 for item in items]
+        config.hook.pytest_deselected(items=list(itertools.compress(items, [not chosen for chosen in run])))
+        items[:] = itertools.compress(items, run)
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,9 @@ def agrees(*strategies: st.SearchStrategy[Case], bunches: int = BUNCHES) -> Call
     def decorate(test: Any) -> Callable[[], None]:
         cases = st.one_of(*strategies)
 
-        @settings(max_examples=bunches, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+        @settings(
+            max_examples=min(bunches, settings().max_examples), phases=[Phase.explicit, Phase.reuse, Phase.generate]
+        )
         @given(st.lists(cases, min_size=CASES, max_size=CASES), st.booleans())
         def checked(bunch, mapped):
             check(bunch, mapped)
