@@ -31,7 +31,7 @@ class Sizes(NamedTuple):
 
 
 def loop(lhs, rhs, groups):
-    """The rows of each group times its matrix."""
+    """The rows of each group times its matrix; 0 for the rows of no group."""
     parts, start = [], 0
     for matrix, size in zip(rhs, groups, strict=True):
         parts.append(lhs[start : start + int(size)] @ matrix)

@@ -16,19 +16,11 @@ from haliax._src.kernels import InTokamax, Kernel, choose_kernels
 from haliax.nn import MoELinear
 from haliax.nn.ragged_dot import RaggedLayout, TritonBlockConfig, TritonKernelFamily, ragged_dot
 from helpers import with_numbers
+from kernels.loops import loop
 
 RNG = np.random.default_rng(0)
 LHS, RHS = (jnp.asarray(RNG.normal(size=shape), jnp.float32) for shape in ((6, 2), (3, 2, 4)))
 SIZES = [(2, 1, 3), (0, 6, 0), (1, 1, 1), (0, 0, 0)]
-
-
-def loop(lhs, rhs, sizes):
-    """The rows of each group times its matrix; the last group is of no one."""
-    parts, start = [], 0
-    for matrix, size in zip(rhs, sizes, strict=True):
-        parts.append(lhs[start : start + int(size)] @ matrix)
-        start += int(size)
-    return jnp.concatenate([*parts, jnp.zeros((len(lhs) - start, rhs.shape[2]), lhs.dtype)])
 
 
 def close(actual, expected):
